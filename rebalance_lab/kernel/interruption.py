@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-#: After this time a signal is sent again whose exception was lost.
+#: After this time a signal is sent again whose exception was lost, or which the main thread has not noticed.
 _AGAIN_S = 0.05
 
 
@@ -41,8 +42,8 @@ class Interruption:
     def on_signal(self, number: int, _frame: FrameType | None) -> None:
         """Later signals do not interrupt the clean-up that follows the first."""
         if self.number is None or self._lost:
-            self._lost = False
             self.number = signal.Signals(number)
+            self._lost = False
             # It may come between the making of a coroutine and its start, of which Python would warn at the end.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             raise Interrupted(self.number)
@@ -55,22 +56,58 @@ class Interruption:
         else:
             before(raised)
 
+    def insist(self, arrivals: int, main: int) -> None:
+        """Send signals again to the thread `main` until it notices them. `arrivals`: the file descriptor at which
+        Python writes the number of each signal as it arrives; returns when it ends.
+
+        A signal that arrives after Python has looked for signals and before a system call begins to wait does not end
+        the wait, and its handler runs only afterwards. On a busy machine it happened to one signal in 500.
+        """
+        while number := os.read(arrivals, 1):
+            while self._is_owed(number[0]):
+                time.sleep(_AGAIN_S)
+                if self._is_owed(number[0]):
+                    signal.pthread_kill(main, number[0])
+
+    def _is_owed(self, number: int) -> bool:
+        """Whether a signal that has arrived must still interrupt the main thread, and does so once it is noticed."""
+        return (self.number is None or self._lost) and signal.getsignal(number) == self.on_signal
+
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """Within the block the first signal raises Interrupted in the main thread. A signal that is ignored, as SIGHUP is
     under nohup, stays so. Main thread only."""
     found = Interruption()
-    hook = sys.unraisablehook
-    heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-    before = {each: signal.signal(each, found.on_signal) for each in heard}
-    sys.unraisablehook = lambda raised: found.on_unraisable(hook, raised)
+    with _insisting(found):
+        hook = sys.unraisablehook
+        heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        before = {each: signal.signal(each, found.on_signal) for each in heard}
+        sys.unraisablehook = lambda raised: found.on_unraisable(hook, raised)
+        try:
+            yield found
+        finally:
+            sys.unraisablehook = hook
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+@contextmanager
+def _insisting(interruption: Interruption) -> Iterator[None]:
+    """Within the block no signal stays unnoticed because the main thread waits."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    arguments = (reading, threading.get_ident())
+    thread = threading.Thread(target=interruption.insist, args=arguments, name="insists on signals", daemon=True)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    thread.start()
     try:
-        yield found
+        yield
     finally:
-        sys.unraisablehook = hook
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        thread.join()
+        os.close(reading)
 
 
 @contextmanager

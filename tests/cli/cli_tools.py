@@ -117,5 +117,15 @@ def next_line(process: subprocess.Popen[str]) -> Any:
 def end(process: subprocess.Popen[str], number: int) -> Ended:
     """Send a signal and wait for the end."""
     process.send_signal(number)
-    out, err = process.communicate(timeout=LIMIT_S)
+    return finish(process)
+
+
+def finish(process: subprocess.Popen[str]) -> Ended:
+    """Close its standard input, and wait for the end. A process that does not end is killed."""
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"it does not end within {LIMIT_S} s; stdout: {out!r}; stderr: {err!r}") from None
     return Ended(process.returncode, out, err)

@@ -108,7 +108,8 @@ def test_a_signal_at_the_very_beginning(
         assert ended.err.startswith(f"rebalance-lab: interrupted by {number.name}; ")
 
 
-#: Runs the console script, but with a module of the commands that never ends loading.
+#: Runs the console script, but with a module of the commands that never ends loading. It sleeps in pieces, as Python
+#: notices a signal that arrives just before a sleep only after it.
 LOADING = """
 import sys, time
 from rebalance_lab.__main__ import main
@@ -117,7 +118,8 @@ class Endless:
     def find_spec(self, name, *_):
         if name == "rebalance_lab.cli.main":
             print("loading", flush=True)
-            time.sleep(600)
+            while True:
+                time.sleep(0.01)
 
 sys.meta_path.insert(0, Endless())
 sys.exit(main())

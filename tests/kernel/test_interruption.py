@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +71,58 @@ def test_a_signal_whose_exception_was_lost_is_sent_again() -> None:
     with interruptible() as interruption, pytest.raises(Interrupted):
         finalize_and_wait()
     assert interruption.number == signal.SIGTERM
+
+
+def stands_still(thread: int) -> bool:
+    """Whether a thread of this process waits in a system call; `thread`: its native id."""
+    stat = Path(f"/proc/self/task/{thread}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "S"
+
+
+def test_a_signal_that_came_just_before_a_wait_ends_it() -> None:
+    """Python notes a signal that another thread receives, and the main thread's system call goes on: as where the main
+    thread was about to begin that call."""
+    reading, writing = os.pipe()
+    main = threading.get_native_id()
+    about_to_wait = threading.Event()
+
+    def strike() -> None:
+        about_to_wait.wait()
+        while not stands_still(main):
+            time.sleep(0.001)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+
+    def wait() -> None:
+        about_to_wait.set()
+        os.read(reading, 1)
+
+    try:
+        with interruptible() as interruption, pytest.raises(Interrupted):
+            wait()
+        assert interruption.number == signal.SIGTERM
+    finally:
+        striker.join()
+        os.close(reading)
+        os.close(writing)
+
+
+def test_insisting_on_a_signal_leaves_undisturbed_work_alone() -> None:
+    arrived = []
+    before = signal.getsignal(signal.SIGTERM)
+
+    def work() -> None:
+        with undisturbed():
+            signal.signal(signal.SIGTERM, lambda *_: arrived.append(time.monotonic()))
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.2)
+
+    with interruptible() as interruption:
+        work()
+    assert (len(arrived), interruption.number) == (1, None)
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_coroutine_that_an_interruption_kept_from_starting_is_no_matter_for_users(
