@@ -21,7 +21,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.spec import Leave
-from rebalance_lab.trials.stages.processes.nodes import HostProcess
+from rebalance_lab.trials.stages.processes.nodes import LabProcess, on_this_machine
 from rebalance_lab.world.kafka.jars import Role, class_path
 from rebalance_lab.world.live.java import java_command
 from rebalance_lab.world.process.states import die_with_parent
@@ -72,7 +72,7 @@ class Ours:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._hosts: list[HostProcess] = []
+        self._hosts: list[LabProcess] = []
         self._started = 0
         self._first = 0
 
@@ -101,7 +101,7 @@ class Ours:
         for name, members in (("many", count - 1), ("one", 1)):
             stays = self._spec(f"{place.group}-stays")  # a process ends with its last member
             specs = [self._spec(place.warm_up) for _ in range(members)]
-            host = HostProcess(f"{place.group}-{name}", [stays, *specs], place.folder)
+            host = on_this_machine(f"{place.group}-{name}", [stays, *specs], place.folder)
             self._hosts.append(host)
             leaving += [(host, spec.actor) for spec in specs]
         place.settled(place.warm_up)

@@ -18,10 +18,10 @@ from rebalance_lab.testing.registry import Registered, Registry
 from rebalance_lab.trials.lab import QUIET_LEAST_MS
 from rebalance_lab.trials.plan import PlanError, Settings, one_of
 from rebalance_lab.trials.scenario import within_ticks
-from rebalance_lab.trials.stages.processes.nodes import EventFile, HostProcess
+from rebalance_lab.trials.stages.processes.nodes import EventFile, LabProcess, on_this_machine
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
-from rebalance_lab.world.process.states import RunState, run_state
+from rebalance_lab.world.process.states import RunState
 from zkconsumer.config import ConsumerConfig
 from zkconsumer.rules import RULE_SETS
 
@@ -216,7 +216,7 @@ class ConsumerGroup:
         self.settings = settings.completed(zookeeper.tick_ms)
         self.connect_string = zookeeper.connect_string + chroot
         self._folder = folder
-        self._processes: dict[str, HostProcess] = {}
+        self._processes: dict[str, LabProcess] = {}
         self._events: dict[str, MemberEvents] = {}
         self._started = 0
         self._touched_us = 0
@@ -308,7 +308,7 @@ class ConsumerGroup:
         for name, process in self._processes.items():
             process.check()
             self._events[name].poll()
-            (paused if run_state(process.pid) is RunState.STOPPED else running).append(self._events[name])
+            (paused if process.process.state is RunState.STOPPED else running).append(self._events[name])
         return running, paused
 
     def _described(self) -> str:
@@ -347,7 +347,7 @@ class ConsumerGroup:
             plant=None,
             events=str(self._folder / f"{name}.jsonl"),
         )
-        self._processes[name] = HostProcess(name, [spec], self._folder)
+        self._processes[name] = on_this_machine(name, [spec], self._folder)
         self._events[name] = MemberEvents(name, EventFile(Path(spec.events)))
         self._touched_us = _now_us()
         return name
@@ -357,7 +357,7 @@ class ConsumerGroup:
         was killed (a paused one cannot leave)."""
         process = self._without(member)
         process.may_end = True
-        process.popen.terminate()
+        process.process.terminate()
         try:
             process.wait()
         finally:
@@ -372,13 +372,13 @@ class ConsumerGroup:
         if member not in [f"m{number}" for number in range(1, self._started + 1)]:
             one_of("member", member, self.members)
 
-    def _process(self, member: str) -> HostProcess:
+    def _process(self, member: str) -> LabProcess:
         self._check_came(member)
         if member not in self._processes:
             raise PlanError(f"{member} was killed or has left; there are: {', '.join(self.members) or 'none'}")
         return self._processes[member]
 
-    def _without(self, member: str) -> HostProcess:
+    def _without(self, member: str) -> LabProcess:
         process = self._process(member)
         del self._processes[member]
         del self._events[member]
@@ -387,12 +387,12 @@ class ConsumerGroup:
 
     def pause(self, member: str) -> None:
         """SIGSTOP: past its session it becomes a zombie, and `wait_until_settled` waits for that."""
-        self._process(member).pause()
+        self._process(member).process.pause()
         self._touched_us = _now_us()
 
     def resume(self, member: str) -> None:
         """SIGCONT."""
-        self._process(member).resume()
+        self._process(member).process.resume()
         self._touched_us = _now_us()  # it needs a moment to find out what it has missed
 
     def end(self) -> None:

@@ -18,7 +18,7 @@ from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import IMPLEMENTATIONS, OURS, REAL, Plan, PlanError, one_of
 from rebalance_lab.trials.stage import Stage
-from rebalance_lab.trials.stages.processes.nodes import EventSource, Host
+from rebalance_lab.trials.stages.processes.nodes import EventSource, NodeProcess
 from rebalance_lab.world.kafka.jars import Role as KafkaRole
 
 
@@ -31,7 +31,7 @@ class Outsiders(Protocol):
 
     def start(
         self, spec: NodeSpec, *, wall_offset_us: int, poll_registry: Callable[[], None]
-    ) -> tuple[Host, EventSource] | None:
+    ) -> tuple[NodeProcess, EventSource] | None:
         """Start a node that is such a program; None if it is one of ours. Raises TrialError."""
         ...
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.spec import Leave
-from rebalance_lab.trials.stages.processes.nodes import HostProcess
+from rebalance_lab.trials.stages.processes.nodes import LabProcess, on_this_machine
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
@@ -127,7 +127,7 @@ class OursAsShipped:
         self.group = group
         self._properties = properties
         self._folder = folder
-        self._running: dict[str, HostProcess] = {}
+        self._running: dict[str, LabProcess] = {}
 
     def join(self, name: str) -> None:
         spec = MemberSpec(
@@ -143,7 +143,7 @@ class OursAsShipped:
             whitelist=TOPIC,
             work_period_ms=1000,
         )
-        self._running[name] = HostProcess(f"{self.group}-{name}", [spec], self._folder)
+        self._running[name] = on_this_machine(f"{self.group}-{name}", [spec], self._folder)
 
     def leave(self, name: str) -> None:
         process = self._running.pop(name)

@@ -103,8 +103,7 @@ def test_a_timeout_says_who_is_registered_who_owns_what_and_who_gave_up(
 def test_a_member_whose_process_has_ended_is_not_waited_for(zookeeper: ZooKeeperEnsemble, tmp_path: Path) -> None:
     with running_group(zookeeper, "/ended", tmp_path, GroupSettings(members=1)) as group:
         group.wait_until_settled()
-        group._processes["m1"].popen.kill()
-        group._processes["m1"].popen.wait()
+        group._processes["m1"].process.kill()
         with pytest.raises(TrialError, match="ended with -9"):
             group.wait_until_settled()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from rebalance_lab.kernel import Future
+from rebalance_lab.kernel import Future, Kernel
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.containers.nodes import ContainerNode
@@ -119,8 +119,8 @@ class One(AnyContainer):
 
 def member(**after: tuple[str, int]) -> ContainerNode:
     looks = Looks()
-    host: Any = SimpleNamespace(name="m1", nodes=["m1"], may_end=False, container=One(looks, **after))
-    return ContainerNode("m1", host, looks, lambda: PowerLoss({}))
+    runs_in: Any = SimpleNamespace(nodes=["m1"], may_end=False, process=One(looks, **after))
+    return ContainerNode("m1", runs_in, cast("Kernel", None), lambda: PowerLoss({}), looks)
 
 
 def servers(*, partitions: bool = True, **after: tuple[str, int]) -> ContainerServers:
@@ -157,12 +157,12 @@ def test_a_member_s_faults_are_proved_by_what_docker_says() -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 143])
 def test_a_member_that_ended_otherwise_was_not_killed(code: int) -> None:
-    with pytest.raises(TrialError, match=rf"m1: lab-x ended with {code}, not by a kill \(137\)"):
+    with pytest.raises(TrialError, match=rf"z1 \(container lab-x\) ended with {code}, not by a kill \(137\)"):
         ran(member(kill=("exited", code)).kill())
 
 
 def test_a_member_that_still_runs_is_not_paused() -> None:
-    with pytest.raises(TrialError, match="m1: docker says running of lab-x, not paused"):
+    with pytest.raises(TrialError, match="m1 is not paused: docker: lab-x is running"):
         ran(member(pause=("running", 0)).pause())
 
 
@@ -172,19 +172,19 @@ def test_a_member_that_somebody_woke_was_not_paused() -> None:
 
 
 def test_a_server_s_faults_are_proved_by_what_docker_says() -> None:
-    assert ran(servers().kill("z1")) == "docker: lab-x is exited, on clients, peers"
-    assert ran(servers().pause("z1")) == "docker: lab-x is paused, on clients, peers"
-    assert ran(servers().partition("z1")) == "docker: lab-x is running, on clients"
+    assert ran(servers().kill("z1")) == "server z1: docker: lab-x ended with 137, on clients, peers"
+    assert ran(servers().pause("z1")) == "server z1: docker: lab-x is paused, on clients, peers"
+    assert ran(servers().partition("z1")) == "server z1: docker: lab-x is running, on clients"
 
 
 @pytest.mark.parametrize(
     ("fault", "found", "said"),
     [
-        ("kill", servers(kill=("running", 0)), "kill did not take effect: docker says lab-x is running"),
-        ("kill", servers(kill=("exited", 1)), "kill did not take effect: .*, exit code 1"),
-        ("pause", servers(pause=("running", 0)), "pause did not take effect: docker says lab-x is running"),
-        ("pause", servers(pause=("exited", 0)), "pause did not take effect: docker says lab-x is exited"),
-        ("partition", servers(partitions=False), "partition did not take effect: .* on clients, peers"),
+        ("kill", servers(kill=("running", 0)), "kill did not take effect: docker: lab-x is running"),
+        ("kill", servers(kill=("exited", 1)), "kill did not take effect: docker: lab-x ended with 1,"),
+        ("pause", servers(pause=("running", 0)), "pause did not take effect: docker: lab-x is running"),
+        ("pause", servers(pause=("exited", 0)), "pause did not take effect: docker: lab-x ended with 0"),
+        ("partition", servers(partitions=False), "its peers' network was not changed: .* on clients, peers"),
     ],
 )
 def test_a_server_s_fault_that_did_not_take_effect_proves_nothing(

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, MemberOptions
-from rebalance_lab.subjects.zk_group.real import RealEvents, RealHost, RealMembers
+from rebalance_lab.subjects.zk_group.real import RealConsumer, RealEvents, RealMembers
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.kafka.broker import KafkaBroker
@@ -26,7 +26,7 @@ def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: P
     plan = make_plan("fast-restart", world="processes", implementation="real")
     spec = AS_PLANNED.spec(plan, "m2", connect="here", events=str(tmp_path / "m2.jsonl"))
     host = SimpleNamespace(log=tmp_path / "m2.log", pid=os.getpid(), may_end=False)
-    events = RealEvents(spec, cast("RealHost", host), wall_offset_us=0, members_zxid=lambda _group, _reached: -1)
+    events = RealEvents(spec, cast("RealConsumer", host), wall_offset_us=0, members_zxid=lambda _group, _reached: -1)
     before, stopping, after = STOPPED.read_text().partition("Error processing message, stopping consumer: \n")
     assert stopping
     host.log.write_text(before)  # its last line is not complete
@@ -43,7 +43,7 @@ def test_a_real_member_is_not_told_how_slowly_to_stop(tmp_path: Path) -> None:
     plan = make_plan("uncontrolled", world="processes", implementation="real")
     spec = MemberOptions(fetcher_stop_ms=4000).spec(plan, "m1", connect="here", events="")
     with pytest.raises(TrialError, match=r"^m1: .* as fast as it can, not in 4000 ms"):
-        RealHost(spec, tmp_path)
+        RealConsumer(spec, tmp_path)
     assert list(tmp_path.iterdir()) == []  # nothing was started
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 from rebalance_lab.history.rest import RestTracker
-from rebalance_lab.trials.stages.processes.nodes import Host
+from rebalance_lab.trials.stages.processes.nodes import NodeProcess
 from rebalance_lab.trials.stages.processes.stage import LiveStage
 
 
@@ -22,7 +22,7 @@ def stage_of(members: list[str], told: dict[str, Kind]) -> tuple[LiveStage, Simp
         stage.tracker.feed(Event(actor=actor, n=0, at_us=0, layer=LAYER_OF[kind], kind=kind))
     process = SimpleNamespace(nodes=members, may_end=False, seen=None)
     process.wait = lambda: setattr(process, "seen", process.may_end)
-    stage.processes = {"p": cast("Host", process)}
+    stage.processes = {"p": cast("NodeProcess", process)}
     return stage, process
 
 

@@ -17,7 +17,7 @@ from rebalance_lab.roles.spec import Leave
 from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab
 from rebalance_lab.trials import api
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.trials.stages.processes.nodes import HostProcess
+from rebalance_lab.trials.stages.processes.nodes import on_this_machine
 
 NOBODY = "127.0.0.1:1"
 
@@ -128,12 +128,12 @@ class TestNumbers:
 def test_a_process_that_takes_no_command_can_be_ended(tmp_path: Path) -> None:
     """What it did not take stands in a buffer, which is written once more when its standard input is closed."""
     spec = AS_PLANNED.spec(api.make_plan("leave", world="processes"), "m1", connect=NOBODY, events=str(tmp_path / "e"))
-    process = HostProcess("m1", [spec], tmp_path)
-    process.kill()
-    with pytest.raises(TrialError, match=r"process m1 \(pid \d+\) does not accept commands: "):
+    process = on_this_machine("m1", [spec], tmp_path)
+    process.process.kill()
+    with pytest.raises(TrialError, match=r"m1 \(pid \d+\) does not accept commands: "):
         process.tell(Leave("m1"))
     process.end()
-    assert process.ended
+    assert process.process.exit_code == process.process.killed
 
 
 IN_CONTAINERS = pytest.param("containers", marks=[pytest.mark.docker, pytest.mark.timeout(580)])

@@ -15,14 +15,14 @@ from rebalance_lab.roles.real.broker_log_reader import LEVELS, BrokerLogReader
 from rebalance_lab.roles.spec import Command, Expire, NodeSpec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.trials.stages.processes.programs import ProgramHost
+from rebalance_lab.trials.stages.processes.programs import ProgramProcess
 from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.kafka.log_file import LogFile
 from rebalance_lab.world.live.takeover import Credentials, TakeoverFailed, end_session, password_of
 from rebalance_lab.world.process.clocks import identity
 
 
-class RealBroker(ProgramHost):
+class RealBroker(ProgramProcess):
     """One broker of Kafka: its process, and the events that are read from its growing log
     (`trials.stages.processes.nodes.EventSource`)."""
 
@@ -47,17 +47,14 @@ class RealBroker(ProgramHost):
         self._begun()
 
     def _begun(self) -> None:
-        self._reader.host({**identity(), "pid": self.pid}, time.time_ns() // 1_000_000)
+        self._reader.host({**identity(), "pid": self._broker.pid}, time.time_ns() // 1_000_000)
 
     # -- its process -------------------------------------------------------------------------
 
     def start_again(self) -> None:
         """Start it after its end, with its data. Raises TrialError."""
-        if not self._broker.ended:
-            raise TrialError(f"{self._broker.describe()} cannot be started again: it runs; kill it first")
         self._read()  # all that its last life has logged
-        self.may_end = False
-        self._broker.launch()
+        super().start_again()
         self._begun()
 
     def tell(self, command: Command) -> None:
@@ -66,13 +63,13 @@ class RealBroker(ProgramHost):
             super().tell(command)
         session_id = self._reader.writer.session
         if session_id is None:
-            raise TrialError(f"{self.name} has no session that could be ended")
+            raise TrialError(f"{self.actor} has no session that could be ended")
         host, _, port = self._connect.partition("/")[0].split(",")[0].rpartition(":")
         credentials = Credentials(host, int(port), session_id, password_of(session_id), self._session_timeout_ms)
         try:
             end_session(credentials)
         except (TakeoverFailed, OSError) as error:
-            raise TrialError(f"the session of {self.name} could not be ended: {error}") from error
+            raise TrialError(f"the session of {self.actor} could not be ended: {error}") from error
 
     # -- its events --------------------------------------------------------------------------
 

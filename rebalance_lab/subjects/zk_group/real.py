@@ -21,7 +21,7 @@ from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.subjects.zk_group.lab import whitelist_of
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, TrialError
-from rebalance_lab.trials.stages.processes.programs import ProgramHost
+from rebalance_lab.trials.stages.processes.programs import ProgramProcess
 from rebalance_lab.wire.paths import members_path
 from rebalance_lab.world.kafka.broker import START_TIMEOUT_S, KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
@@ -33,11 +33,11 @@ _POLL_US = 20_000
 _log = structlog.get_logger("rebalance_lab.trials")
 
 
-class RealHost(ProgramHost):
+class RealConsumer(ProgramProcess):
     """One ConsoleConsumer."""
 
     #: A JVM that is asked to end before it has its handlers dies of the signal.
-    ends = ProgramHost.ends | {-signal.SIGTERM}
+    ends = ProgramProcess.ends | {-signal.SIGTERM}
 
     def __init__(self, spec: MemberSpec, folder: Path) -> None:
         if spec.fetcher_stop_ms:
@@ -50,22 +50,26 @@ class RealHost(ProgramHost):
             fetch_wait_max_ms=min(spec.config.fetch_wait_max_ms, spec.work_period_ms),
             partition_assignment_strategy=spec.assignor or spec.config.partition_assignment_strategy,
         )
-        program = ConsoleConsumer(whitelist_of(spec), config.properties(), folder=folder, name=spec.actor)
-        super().__init__(spec.actor, "a real consumer", program)
-        self.log = program.log_file
+        self.program = ConsoleConsumer(whitelist_of(spec), config.properties(), folder=folder, name=spec.actor)
+        super().__init__(spec.actor, "a real consumer", self.program)
+
+    def start_again(self) -> None:
+        raise TrialError(f"{self.actor} is a real consumer: it has no second life under its name; start another node")
 
 
 class RealEvents:
     """The events of one real member, read from its growing log and kept in its event file."""
 
-    def __init__(self, spec: MemberSpec, host: RealHost, *, wall_offset_us: int, members_zxid: MembersZxid) -> None:
-        self._host = host
-        self._file = LogFile(host.log)
+    def __init__(
+        self, spec: MemberSpec, consumer: RealConsumer, *, wall_offset_us: int, members_zxid: MembersZxid
+    ) -> None:
+        self._consumer = consumer
+        self._file = LogFile(consumer.program.log_file)
         self._sink = FileSink(Path(spec.events))
         self._reader = LogReader(
             spec.actor, _setting(spec), self._sink, wall_offset_us=wall_offset_us, members_zxid=members_zxid
         )
-        self._reader.host({**identity(), "pid": host.pid}, _wall_ms())
+        self._reader.host({**identity(), "pid": consumer.program.pid}, _wall_ms())
 
     def poll(self) -> list[Event]:
         """The events of what was logged since the last call. Once that says that the process stops by
@@ -73,7 +77,7 @@ class RealEvents:
         for line in self._file.poll():
             self._reader.feed(line)
         if self._reader.stopping:
-            self._host.may_end = True
+            self._consumer.may_end = True
         return self._reader.take()
 
     def close(self) -> None:
@@ -113,7 +117,7 @@ class RealMembers:
 
     def start(
         self, spec: NodeSpec, *, wall_offset_us: int, poll_registry: Callable[[], None]
-    ) -> tuple[RealHost, RealEvents] | None:
+    ) -> tuple[RealConsumer, RealEvents] | None:
         """Start a real consumer; None for one of our members. Raises TrialError."""
         if not isinstance(spec, MemberSpec) or not spec.real:
             return None
@@ -124,8 +128,8 @@ class RealMembers:
             poll_registry()  # a server logs a write before it answers
             return self._lists.zxid(group, reached)
 
-        host = RealHost(spec, self._folder)
-        return host, RealEvents(spec, host, wall_offset_us=wall_offset_us, members_zxid=members_zxid)
+        consumer = RealConsumer(spec, self._folder)
+        return consumer, RealEvents(spec, consumer, wall_offset_us=wall_offset_us, members_zxid=members_zxid)
 
     def feed(self, event: Event) -> None:
         """Process an event of the registry."""

@@ -23,7 +23,7 @@ from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play, scenario
 from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
-from rebalance_lab.trials.stages.processes.servers import LiveServers, foreign_stage
+from rebalance_lab.trials.stages.processes.servers import EnsembleServers, foreign_stage
 from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
@@ -95,7 +95,7 @@ def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
         EmbeddedEnsemble.start(folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
         LiveKernel() as live,
     ):
-        yield live, LiveStage(plan, folder, live, ensemble, LiveServers(ensemble))
+        yield live, LiveStage(plan, folder, live, ensemble, EnsembleServers(ensemble))
 
 
 def _containers() -> ModuleType:

@@ -1,4 +1,4 @@
-"""A `Node` that is a container, whatever runs in it."""
+"""A `ManagedProcess` that is a container, whatever runs in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any, Literal
 
 from rebalance_lab.world.containers.engine import ContainersError, engine_errors
-from rebalance_lab.world.process.node import Node
+from rebalance_lab.world.process.managed import ManagedProcess
 from rebalance_lab.world.process.states import RunState
 
 #: What was killed is gone in milliseconds, unless the machine is overloaded.
@@ -19,14 +19,13 @@ PAUSE_ATTEMPTS = 10
 LOG_TAIL_LINES = 30
 _ERROR_TAIL_LINES = 15
 
-#: The exit code of what SIGKILL has ended.
-KILLED = 128 + signal.SIGKILL
-
 _STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
 
 
-class AnyContainer(Node):
+class AnyContainer(ManagedProcess):
     """Methods block until docker has done it, and raise ContainersError. `name` is for messages."""
+
+    killed = 128 + signal.SIGKILL
 
     @property
     @abstractmethod
@@ -44,6 +43,14 @@ class AnyContainer(Node):
     def exit_code(self) -> int | None:
         """None while it runs; 128 and the signal's number when one has ended it."""
         return int(self.container.attrs["State"]["ExitCode"]) if self.state is RunState.GONE else None
+
+    def describe(self) -> str:
+        return f"{self.name} (container {self.container.name})"
+
+    def proof(self) -> str:
+        code = self.exit_code
+        shown = f"is {self.container.status}" if code is None else f"ended with {code}"
+        return f"docker: {self.container.name} {shown}"
 
     def log(self, lines: int | Literal["all"] = LOG_TAIL_LINES) -> str:
         """The end of what it wrote to stdout and stderr, or all of it."""
@@ -69,6 +76,10 @@ class AnyContainer(Node):
 
     def terminate(self) -> None:
         self.signal("SIGTERM")
+
+    def wait(self, timeout_s: float) -> None:
+        with engine_errors(f"{self.name} did not end within {timeout_s:g} s"):
+            self.container.wait(timeout=timeout_s)
 
     def stop(self) -> None:
         """SIGTERM; done when it has ended, by force after ten seconds."""

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, ContainersError, Engine
 from rebalance_lab.world.containers.networks import PrivateNetwork
-from rebalance_lab.world.containers.node import (
+from rebalance_lab.world.containers.server import (
     CLIENT_PORT,
     ELECTION_PORT,
     QUORUM_PORT,
-    ContainerNode,
     Networks,
+    ServerContainer,
     ServerSettings,
 )
 from rebalance_lab.world.live.ensemble import DEFAULT_SYNC_LIMIT_TICKS
@@ -25,7 +25,7 @@ from rebalance_lab.world.process.states import RunState
 START_TIMEOUT_S = 90.0
 
 
-class ContainerEnsemble(Ensemble[ContainerNode]):
+class ContainerEnsemble(Ensemble[ServerContainer]):
     """Nodes z1, z2, …. Make it with `start`. What it made is removed in any case when the engine's session ends.
 
     Methods block until docker has done it.
@@ -34,7 +34,7 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
     error = ContainersError
 
     def __init__(
-        self, engine: Engine, nodes: dict[str, ContainerNode], networks: Networks, lag_nodes: tuple[str, ...]
+        self, engine: Engine, nodes: dict[str, ServerContainer], networks: Networks, lag_nodes: tuple[str, ...]
     ) -> None:
         super().__init__(nodes, lag_nodes)
         self.networks = networks
@@ -61,7 +61,7 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
         image = engine.image(ZOOKEEPER_IMAGE)
         networks = Networks(PrivateNetwork(engine, "clients"), PrivateNetwork(engine, "peers"))
         made = {
-            f"z{number}": ContainerNode(engine, f"z{number}", number, data_dir / f"z{number}", networks)
+            f"z{number}": ServerContainer(engine, f"z{number}", number, data_dir / f"z{number}", networks)
             for number in range(1, nodes + 1)
         }
         ensemble = cls(engine, made, networks, lag_nodes)
@@ -75,7 +75,7 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
             raise
         return ensemble
 
-    def _servers_for(self, node: ContainerNode) -> str:
+    def _servers_for(self, node: ServerContainer) -> str:
         """ZOO_SERVERS as this node is to see them: one that may lag sees the others through
         proxies on this machine, which its network's gateway is."""
         lines = []

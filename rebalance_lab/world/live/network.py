@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 _BACKLOG = 1024
 
-#: In a process's environment: the address at which other hosts reach it (`world.containers.member` sets it).
+#: In a process's environment: the address at which other hosts reach it (`world.containers.nodes` sets it).
 ADDRESS_VARIABLE = "REBALANCE_LAB_ADDRESS"
 
 _ALL_INTERFACES = "0.0.0.0"

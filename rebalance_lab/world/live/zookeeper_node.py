@@ -9,7 +9,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.world.process.node import Node
+from rebalance_lab.world.process.managed import ManagedProcess
 from rebalance_lab.world.process.states import RunState
 
 #: A node that runs answers in milliseconds.
@@ -82,7 +82,7 @@ async def ask(host: str, port: int, word: str) -> str:
             writer.transport.abort()
 
 
-class ZooKeeperNode(Node):
+class ZooKeeperNode(ManagedProcess):
     """A ZooKeeper server, alone or of an ensemble."""
 
     @property
@@ -128,7 +128,3 @@ class ZooKeeperNode(Node):
         """Why it makes no sense to wait for it any more: it has ended, with the last lines of its log. None while it
         runs."""
         return f"{self.describe()} has ended{self.log_tail()}" if self.state is RunState.GONE else None
-
-    def describe(self) -> str:
-        """For messages."""
-        return self.name

@@ -1,4 +1,4 @@
-"""A `Node` that is a child process of this one."""
+"""A `ManagedProcess` that is a child process of this one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.process.node import Node
+from rebalance_lab.world.process.managed import ManagedProcess
 from rebalance_lab.world.process.states import (
     ProcessStateTimeout,
     RunState,
@@ -22,9 +22,11 @@ _SIGNAL_TIMEOUT_S = 5.0
 _LOG_TAIL_LINES = 15
 
 
-class OsProcess(Node):
+class OsProcess(ManagedProcess):
     """It dies with the process that launched it, even by kill -9; see `die_with_parent` for what that means for
     threads. `terminate`, `stop` and `kill` do nothing if it has ended. `log_file`: of its latest life."""
+
+    killed = -signal.SIGKILL
 
     #: How long `stop` waits after SIGTERM.
     stop_timeout_s: ClassVar[float] = 5.0
@@ -81,9 +83,18 @@ class OsProcess(Node):
         """Whether it does not run: it has ended, or was never launched."""
         return self._popen is None or self._popen.poll() is not None
 
+    @property
+    def exit_code(self) -> int | None:
+        return self.popen.poll()
+
     def describe(self) -> str:
-        """For messages."""
         return f"{self.name} (pid {self.pid})"
+
+    def proof(self) -> str:
+        code = self.exit_code
+        if code is None:
+            return f"/proc/{self.pid}/stat: {self.state.value}"
+        return f"waitpid({self.pid}): ended " + (f"by signal {-code}" if code < 0 else f"with {code}")
 
     def tail(self) -> str:
         """The last lines of its log."""
@@ -120,15 +131,21 @@ class OsProcess(Node):
     def terminate(self) -> None:
         if not self.ended:
             self.popen.terminate()
-            self.popen.send_signal(signal.SIGCONT)  # a paused process would not see the SIGTERM
 
     def stop(self) -> None:
         self.terminate()
         if self._popen is not None:
+            self._popen.send_signal(signal.SIGCONT)  # a paused process would not see the SIGTERM
             try:
                 self._popen.wait(self.stop_timeout_s)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+    def wait(self, timeout_s: float) -> None:
+        try:
+            self.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired as late:
+            raise EmbeddedServerError(f"{self.describe()} did not end within {timeout_s:g} s") from late
 
     def kill(self) -> None:
         if self._popen is not None:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from rebalance_lab.world.containers.engine import Engine
-from rebalance_lab.world.containers.member import ProcessContainer
 from rebalance_lab.world.containers.networks import PrivateNetwork
+from rebalance_lab.world.containers.nodes import NodeContainer
 from rebalance_lab.world.live.network import ADDRESS_VARIABLE
 
 ADDRESS = "10.77.0.5"
@@ -32,6 +32,6 @@ def test_a_process_listens_at_the_address_of_its_container(tmp_path: Path) -> No
         client=SimpleNamespace(containers=containers, api=api), image=str, name=str, labels={"lab": "1"}
     )
     network = SimpleNamespace(name="clients", new_address=lambda: ADDRESS)
-    ProcessContainer(cast("Engine", engine), "b1", cast("PrivateNetwork", network), tmp_path, ["python"])
+    NodeContainer(cast("Engine", engine), "b1", cast("PrivateNetwork", network), tmp_path, ["python"])
     assert containers.asked["networking_config"] == {"clients": ADDRESS}
     assert containers.asked["environment"] == {ADDRESS_VARIABLE: ADDRESS}

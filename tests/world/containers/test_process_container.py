@@ -8,10 +8,9 @@ from pathlib import Path
 import docker.errors
 import pytest
 
-from rebalance_lab.world.containers.container import KILLED
 from rebalance_lab.world.containers.engine import ContainersError, Engine
-from rebalance_lab.world.containers.member import ProcessContainer
 from rebalance_lab.world.containers.networks import PrivateNetwork
+from rebalance_lab.world.containers.nodes import NodeContainer
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(120)]
 
@@ -20,27 +19,27 @@ STANDS = ["python", "-c", "import time; time.sleep(1000)"]
 
 
 @pytest.fixture
-def process(docker_engine: Engine, tmp_path: Path) -> Iterator[ProcessContainer]:
-    made = ProcessContainer(docker_engine, "p1", PrivateNetwork(docker_engine, "clients"), tmp_path, STANDS)
+def process(docker_engine: Engine, tmp_path: Path) -> Iterator[NodeContainer]:
+    made = NodeContainer(docker_engine, "p1", PrivateNetwork(docker_engine, "clients"), tmp_path, STANDS)
     yield made
     made.remove()
 
 
-def test_a_signal_without_a_handler_is_not_lost(process: ProcessContainer) -> None:
+def test_a_signal_without_a_handler_is_not_lost(process: NodeContainer) -> None:
     assert process.exit_code is None
     process.signal("SIGTERM")
     process.wait(30)
     assert process.exit_code == 143
 
 
-def test_a_kill_is_seen_as_one(process: ProcessContainer) -> None:
+def test_a_kill_is_seen_as_one(process: NodeContainer) -> None:
     process.kill()
-    assert process.exit_code == KILLED
+    assert process.exit_code == process.killed
 
 
 def test_an_exit_code_of_its_own_is_kept(docker_engine: Engine, tmp_path: Path) -> None:
     network = PrivateNetwork(docker_engine, "clients")
-    ended = ProcessContainer(docker_engine, "p2", network, tmp_path, ["python", "-c", "raise SystemExit(7)"])
+    ended = NodeContainer(docker_engine, "p2", network, tmp_path, ["python", "-c", "raise SystemExit(7)"])
     try:
         ended.wait(30)
         assert ended.exit_code == 7
@@ -49,7 +48,7 @@ def test_an_exit_code_of_its_own_is_kept(docker_engine: Engine, tmp_path: Path) 
 
 
 def test_one_that_could_not_be_started_again_is_removed(
-    docker_engine: Engine, process: ProcessContainer, monkeypatch: pytest.MonkeyPatch
+    docker_engine: Engine, process: NodeContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(**_options: object) -> None:
         raise docker.errors.APIError("no socket")
@@ -59,7 +58,7 @@ def test_one_that_could_not_be_started_again_is_removed(
     with pytest.raises(ContainersError, match="cannot start p1"):
         process.launch()
     with pytest.raises(BrokenPipeError, match="p1 has no standard input"):
-        process.tell(b"")
+        process.write_line(b"")
     name = process.container.name
     process.remove()
     assert docker_engine.client.containers.list(all=True, filters={"name": name}) == []

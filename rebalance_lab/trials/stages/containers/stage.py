@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import structlog
 
@@ -15,20 +15,21 @@ from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import source_digest
-from rebalance_lab.trials.stage import LAGGARD, NodeOptions
-from rebalance_lab.trials.stages.containers.nodes import ContainerHost, ContainerNode
+from rebalance_lab.trials.stage import LAGGARD
+from rebalance_lab.trials.stages.containers.nodes import ContainerNode
 from rebalance_lab.trials.stages.containers.servers import ContainerServers
-from rebalance_lab.trials.stages.processes.nodes import EventFile
-from rebalance_lab.trials.stages.processes.stage import FOLLOW_PERIOD_US, LiveStage
+from rebalance_lab.trials.stages.processes.nodes import NodeProcess
+from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
-
-#: Docker is asked whether every container still runs once in so many reads of the files.
-CHECK_EVERY = 50
+from rebalance_lab.world.containers.nodes import TRIAL_DIR, NodeContainer
+from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.power_loss import PowerLoss
 
 #: At which a node in a container listens if it is to be found again.
 CONTAINER_PORT = 9092
+
+T = TypeVar("T")
 
 _log = structlog.get_logger("rebalance_lab.trials")
 
@@ -36,78 +37,41 @@ _log = structlog.get_logger("rebalance_lab.trials")
 class ContainerStage(LiveStage):
     """Files are read as in a live stage: event files and transaction logs lie in the trial's folder, which the
     containers share with the runner. They must also share the runner's clock: each process reports its boot id and
-    time namespace, which shows whether they do."""
+    time namespace, which shows whether they do. Docker takes its time with each question, so a thread asks it."""
+
+    check_every = 50
 
     def __init__(self, plan: Plan, folder: Path, live: LiveKernel, engine: Engine, ensemble: ContainerEnsemble) -> None:
-        self._ensemble = ensemble
-        super().__init__(plan, folder, live, ensemble, ContainerServers(ensemble, self._in_thread))
+        def in_thread(work: Callable[[], T], label: str) -> Future[T]:
+            return ensemble.future(asyncio.to_thread(work), label)
+
+        super().__init__(plan, folder, live, ensemble, ContainerServers(ensemble, in_thread), carry_out=in_thread)
         self._engine = engine
         self._network = ensemble.networks.clients
-        self._hosts: dict[str, ContainerHost] = {}
 
     def versions(self) -> dict[str, str]:
         """The versions, including those of the images."""
         return super().versions() | image_versions(self._engine)
 
-    def _in_thread(self, work: Callable[[], Any], label: str) -> Future[Any]:
-        return self._ensemble.future(asyncio.to_thread(work), label)
+    def _proxies_to(self, _servers: tuple[str, ...]) -> list[TcpProxy]:
+        """None: docker cuts a container's network."""
+        return []
 
-    async def follow(self) -> None:
-        """Read what members and servers write, as long as the trial runs."""
-        while True:
-            ended = await self._ended()
-            self.poll()  # all that those have written
-            self._let_refused_end()
-            for host in ended:
-                host.check()
-            for _ in range(CHECK_EVERY):
-                self.poll()
-                await self.kernel.sleep(FOLLOW_PERIOD_US)
+    def _node(
+        self, actor: str, runs_in: NodeProcess, _proxies: list[TcpProxy], lose_power: Callable[..., PowerLoss]
+    ) -> ContainerNode:
+        return ContainerNode(actor, runs_in, self.kernel, lose_power, self._carry_out)
 
-    def _ended(self) -> Future[list[ContainerHost]]:
-        """The containers that have ended. Runs in a thread, as docker takes its time with each."""
-        hosts = list(self._hosts.values())
-        return self._in_thread(
-            lambda: [host for host in hosts if host.container.exit_code is not None], "docker to tell who has ended"
-        )
+    def _seen_by_nodes(self, file: Path) -> str:
+        return str(TRIAL_DIR / file.name)
 
-    def _let_refused_end(self) -> None:
-        for host in self._hosts.values():
-            host.may_end = host.may_end or self.tracker.refused(host.nodes)
-
-    def start(self, actor: str, options: NodeOptions) -> ContainerNode:
-        """Start a node, in a container of its own or in a shared one. Raises TrialError, ContainersError."""
-        connect = self._connect(options.servers or self.servers.names)
-        events = f"{actor}.jsonl"
-        spec = options.spec(self.plan, actor, connect=connect, events=str(TRIAL_DIR / events))
-        name = options.shares_process or actor
-        host = self._hosts.get(name)
-        if host is None:
-            host = self._hosts[name] = ContainerHost(name, [spec], self.folder, self._container)
-        else:
-            host.start(spec)
-        self._files.append(EventFile(self.folder / events))
-        self.links.add(actor, host)
-        return ContainerNode(actor, host, self._in_thread, self._power_of(actor, self.folder / spec.files.name))
+    def _make(self, name: str, spec_file: Path) -> NodeContainer:
+        command = ["python", "-m", "rebalance_lab.roles.main", self._seen_by_nodes(spec_file)]
+        return NodeContainer(self._engine, name, self._network, self.folder, command)
 
     def port(self, actor: str) -> int:
         """Each container has an address of its own."""
         return CONTAINER_PORT
-
-    def _container(self, name: str, command: list[str]) -> ProcessContainer:
-        return ProcessContainer(self._engine, name, self._network, self.folder, command)
-
-    def wait_for_processes(self) -> None:
-        """Wait until the containers of nodes that left have ended. Raises TrialError for one that ended badly."""
-        self._let_refused_end()
-        for host in self._hosts.values():
-            host.wait()
-
-    def end_processes(self) -> None:
-        """Remove every node's container; its output stays."""
-        super().end_processes()
-        for host in self._hosts.values():
-            host.end()
 
 
 def image_versions(engine: Engine) -> dict[str, str]:

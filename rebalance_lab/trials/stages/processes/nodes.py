@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -17,20 +16,30 @@ from rebalance_lab.history.events import Event, decode
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.growing_file import GrowingFile
+from rebalance_lab.world.process.managed import CommandedProcess, ManagedProcess
 from rebalance_lab.world.process.os_process import OsProcess
-from rebalance_lab.world.process.states import RunState, run_state
-
-#: The longest wait for a signal: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
-SIGNAL_LIMIT_US = 5_000_000
+from rebalance_lab.world.process.states import RunState
 
 #: The longest wait for the end of a process whose members have left: seconds on a busy machine.
 END_LIMIT_S = 60.0
 
-#: The time between two looks at a process until a signal has taken effect.
-SIGNAL_POLL_US = 1000
+#: The same within a script, for one that is started again.
+LEAVE_LIMIT_US = 5_000_000
+
+#: The time between two looks at a process that is to end.
+LEAVE_POLL_US = 1000
+
+T = TypeVar("T")
+
+
+class CarryOut(Protocol):
+    """Carries out what blocks, in this thread or in another. `label`: what is waited for."""
+
+    def __call__(self, work: Callable[[], T], label: str, /) -> Awaitable[T]: ...
 
 
 class EventSource(Protocol):
@@ -58,169 +67,237 @@ class EventFile:
         """Does nothing: no file is kept open."""
 
 
-class Host(Protocol):
-    """An OS process with nodes in it: one of ours (`HostProcess`), or another program."""
+class NodeProcess(ABC):
+    """A process (or a container) with nodes in it. `may_end`: whether it has been asked to end."""
 
-    name: str
-    nodes: list[str]
-    may_end: bool
+    #: The exit codes that are in order, beside that of a kill.
+    ends: ClassVar[frozenset[int]] = frozenset({0})
+
+    def __init__(self, nodes: list[str], process: ManagedProcess) -> None:
+        self.nodes = nodes
+        self.may_end = False
+        self._process = process
 
     @property
-    def popen(self) -> subprocess.Popen[bytes]: ...
-    @property
-    def pid(self) -> int: ...
-    def start(self, spec: NodeSpec) -> None: ...
-    def tell(self, command: Command) -> None: ...
-    def start_again(self) -> None:
-        """Start a process that was killed, with the nodes that it began with. Raises TrialError."""
-        ...
+    def process(self) -> ManagedProcess:
+        """What faults act on."""
+        return self._process
 
-    def check(self) -> None: ...
-    def wait(self) -> None: ...
-    def end(self) -> None: ...
+    @abstractmethod
+    def start(self, spec: NodeSpec) -> None:
+        """Start a further node in it. Raises TrialError."""
 
-
-class HostProcess(OsProcess):
-    """One OS process with the nodes in it (`roles.main`). Its output, also that of later lives, goes to one file."""
-
-    def __init__(self, name: str, specs: list[NodeSpec], folder: Path) -> None:
-        super().__init__(name, folder / f"{name}.stderr")
-        self.nodes = [spec.actor for spec in specs]
-        self.may_end = False
-        self._spec_file = folder / f"{name}.spec"
-        self._spec_file.write_bytes(msgspec.json.encode(specs))
-        self.log_file.write_bytes(b"")
-        self.launch()
-
-    def launch(self) -> None:
-        """Start it, also again after its end, with the nodes that it began with."""
-        command = [sys.executable, "-m", "rebalance_lab.roles.main", str(self._spec_file.resolve())]
-        self._spawn(command, self.log_file, append=True, stdin=subprocess.PIPE)
+    @abstractmethod
+    def tell(self, command: Command) -> None:
+        """Send it a command. Raises TrialError if it does not accept it, as when it has ended."""
 
     def start_again(self) -> None:
-        """Start it after it was killed, with the nodes that it began with. Raises TrialError."""
-        if not self.ended:
-            raise TrialError(f"process {self.describe()} cannot be started again: it runs; kill it first")
-        self._close_stdin()
+        """Start it after its end, with the nodes that it began with. Raises TrialError."""
+        if self.process.exit_code is None:
+            raise TrialError(f"{self.process.describe()} cannot be started again: it runs; kill it first")
+        self.process.launch()
         self.may_end = False
-        self.launch()
+
+    def check(self) -> None:
+        """Raise TrialError if it ended without being asked to, or ended badly."""
+        code = self.process.exit_code
+        if code is not None and (not self.may_end or code not in {*self.ends, self.process.killed}):
+            raise TrialError(f"{self.process.describe()} ended with {code}{self.process.log_tail()}")
+
+    def wait(self) -> None:
+        """Wait until it ends, a moment after its nodes have left, and check its exit code. Raises TrialError."""
+        try:
+            self.process.wait(END_LIMIT_S)
+        except EmbeddedServerError as late:
+            raise TrialError(f"{', '.join(self.nodes)} left, and the process did not end: {late}") from late
+        self.check()
+
+    def end(self) -> None:
+        """Kill it if it still runs (only after a failure), and give back what it took."""
+        self.process.kill()
+
+
+class LabProcess(NodeProcess):
+    """One of ours (`roles.main`). `make`: the process of a name and a command, started."""
+
+    def __init__(
+        self, name: str, specs: list[NodeSpec], folder: Path, make: Callable[[str, Path], CommandedProcess]
+    ) -> None:
+        spec_file = folder / f"{name}.spec"
+        spec_file.write_bytes(msgspec.json.encode(specs))
+        self._commanded = make(name, spec_file)
+        super().__init__([spec.actor for spec in specs], self._commanded)
 
     def start(self, spec: NodeSpec) -> None:
-        """Start a further node in it."""
         self.nodes.append(spec.actor)
         self.tell(Start(msgspec.Raw(msgspec.json.encode(spec))))
 
     def tell(self, command: Command) -> None:
-        """Write a command to its standard input. Raises TrialError if it has ended."""
-        assert self.popen.stdin is not None
         try:
-            self.popen.stdin.write(msgspec.json.encode(command) + b"\n")
-            self.popen.stdin.flush()
+            self._commanded.write_line(msgspec.json.encode(command) + b"\n")
         except OSError as error:
-            raise TrialError(f"process {self.describe()} does not accept commands: {error}") from error
-
-    def check(self) -> None:
-        """Raise TrialError if the process ended without being asked to, or ended badly."""
-        code = self.popen.poll()
-        if code is not None and (not self.may_end or code not in {0, -signal.SIGKILL}):
-            raise TrialError(f"{self.describe()} ended with {code}{self.log_tail()}")
-
-    def wait(self) -> None:
-        """Wait until the process ends, a moment after its nodes have left and closed their sessions."""
-        try:
-            self.popen.wait(timeout=END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise TrialError(f"{', '.join(self.nodes)} left, and process {self.name} did not end") from None
-        self.check()
+            raise TrialError(f"{self.process.describe()} does not accept commands: {error}") from error
 
     def end(self) -> None:
-        """Kill it if it still runs (only after a failure), and reap it."""
+        self._commanded.end()
+
+
+class ChildProcess(OsProcess, CommandedProcess):
+    """A Python of this machine that runs `roles.main`. Its output, also that of later lives, goes to one file."""
+
+    def __init__(self, name: str, spec_file: Path) -> None:
+        super().__init__(name, spec_file.with_suffix(".stderr"))
+        self._spec_file = spec_file
+        self.log_file.write_bytes(b"")
+        self.launch()
+
+    def launch(self) -> None:
+        self._close_stdin()
+        command = [sys.executable, "-m", "rebalance_lab.roles.main", str(self._spec_file.resolve())]
+        self._spawn(command, self.log_file, append=True, stdin=subprocess.PIPE)
+
+    def write_line(self, line: bytes) -> None:
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(line)
+        self.popen.stdin.flush()
+
+    def end(self) -> None:
         self.kill()
         self._close_stdin()
 
     def _close_stdin(self) -> None:
-        if self.popen.stdin is not None:
+        if self._popen is not None and self._popen.stdin is not None:
             with suppress(OSError):  # what it did not take any more would be written again
-                self.popen.stdin.close()
+                self._popen.stdin.close()
 
 
-class LiveNode:
-    """The faults' handle on a live node (`trials.stage.ProcessHandle`). `proxies`: those that its connections go
-    through, one for each server in its connect string; empty if it is not proxied. `lose_power`: cuts its files back
-    (`world.live.synced_lengths`)."""
+def on_this_machine(name: str, specs: list[NodeSpec], folder: Path) -> LabProcess:
+    """A child process of this one with these nodes."""
+    return LabProcess(name, specs, folder, ChildProcess)
+
+
+async def at_once(work: Callable[[], T], _label: str) -> T:
+    """Signals of this machine take effect in microseconds, so nothing waits for them."""
+    return work()
+
+
+class LiveNode(ABC):
+    """The faults' handle on a live node (`trials.stage.ProcessHandle`); each world adds its connections. `carry_out`:
+    how what blocks is carried out. `lose_power`: cuts its files back (`world.live.synced_lengths`)."""
 
     def __init__(
-        self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy], lose_power: Callable[..., PowerLoss]
+        self,
+        actor: str,
+        runs_in: NodeProcess,
+        kernel: Kernel,
+        lose_power: Callable[..., PowerLoss],
+        carry_out: CarryOut,
     ) -> None:
         self.actor = actor
-        self.host = host
+        self.runs_in = runs_in
         self._kernel = kernel
-        self._proxies = proxies
         self._lose_power = lose_power
-
-    # -- its process ------------------------------------------------------------------------
+        self._carry_out = carry_out
 
     async def pause(self) -> str:
-        os.kill(self._own_process().pid, signal.SIGSTOP)
-        return await self._seen(RunState.STOPPED)
+        return await self._done("paused", RunState.STOPPED, self._own().process.pause)
 
     async def resume(self) -> str:
-        process = self._own_process()
-        if run_state(process.pid) is not RunState.STOPPED:
-            raise TrialError(f"{self.actor} (pid {process.pid}) did not stay stopped: another process resumed it")
-        os.kill(process.pid, signal.SIGCONT)
-        return await self._seen(RunState.ALIVE)
+        process = self._own().process
+
+        def wake() -> None:
+            if process.state is not RunState.STOPPED:
+                raise TrialError(f"{self.actor} did not stay paused: another process resumed {process.describe()}")
+            process.resume()
+
+        return await self._done("running", RunState.ALIVE, wake)
 
     async def kill(self) -> str:
-        process = self._own_process()
-        process.may_end = True
-        process.popen.kill()
-        await self._until(lambda: process.popen.poll() is not None, "did not die of SIGKILL")
-        return f"waitpid({process.pid}): ended by signal {-process.popen.returncode}"
+        own = self._own()
+        own.may_end = True
+
+        def end() -> None:
+            own.process.kill()
+            code, killed = own.process.exit_code, own.process.killed
+            if code != killed:
+                raise TrialError(f"{own.process.describe()} ended with {code}, not by a kill ({killed})")
+
+        return await self._done("gone", RunState.GONE, end)
 
     async def start_again(self) -> str:
-        process = self._own_process()
-        if process.may_end:  # it was killed, or asked to leave
-            await self._until(lambda: process.popen.poll() is not None, "did not end")
-        process.start_again()
-        return await self._seen(RunState.ALIVE)
+        own = self._own()
+        if own.may_end:  # it was killed, or asked to leave
+            give_up_us = self._kernel.now_us() + LEAVE_LIMIT_US
+            while await self._carry_out(lambda: own.process.exit_code, f"{self.actor} to end") is None:
+                if self._kernel.now_us() > give_up_us:
+                    raise TrialError(f"{own.process.describe()} did not end within {LEAVE_LIMIT_US} µs")
+                await self._kernel.sleep(LEAVE_POLL_US)
+        return await self._done("running again", RunState.ALIVE, own.start_again)
 
     async def lose_power(self, *, everything: bool = False) -> PowerLoss:
-        process = self._own_process()
-        if process.popen.poll() is None:
-            raise TrialError(f"{self.actor} (pid {process.pid}) cannot lose its power: it runs; kill it first")
+        process = self._own().process
+        if await self._carry_out(lambda: process.exit_code, f"{self.actor} to be gone") is None:
+            raise TrialError(f"{self.actor} cannot lose its power: {process.describe()} runs; kill it first")
         return self._lose_power(everything=everything)
 
     def ask_to_leave(self) -> None:
-        self.host.may_end = True
-        if len(self.host.nodes) > 1:
-            self.host.tell(Leave(self.actor))
+        self.runs_in.may_end = True
+        if len(self.runs_in.nodes) > 1:
+            self.runs_in.tell(Leave(self.actor))
         else:
-            self.host.popen.terminate()
+            self.runs_in.process.terminate()
 
     async def expire(self) -> str:
-        self.host.tell(Expire(self.actor))
-        return f"process {self.host.pid} was told to close the session of {self.actor} on a second connection"
+        self.runs_in.tell(Expire(self.actor))
+        process = self.runs_in.process
+        return f"{process.describe()} was told to close the session of {self.actor} on a second connection"
 
-    def _own_process(self) -> Host:
-        if len(self.host.nodes) > 1:
-            others = ", ".join(each for each in self.host.nodes if each != self.actor)
-            raise TrialError(f"{self.actor} shares process {self.host.pid} with {others}: give it one of its own")
-        return self.host
+    @abstractmethod
+    async def cut(self, *, to_server: bool, to_client: bool) -> str: ...
+    @abstractmethod
+    async def heal(self) -> str | None: ...
+    @abstractmethod
+    async def lose_next_reply(self, created: str = "") -> str: ...
 
-    async def _seen(self, state: RunState) -> str:
-        pid = self.host.pid
-        await self._until(lambda: run_state(pid) is state, f"was not seen {state.value}")
-        return f"/proc/{pid}/stat: {state.value}"
+    def _own(self) -> NodeProcess:
+        if len(self.runs_in.nodes) > 1:
+            others = ", ".join(each for each in self.runs_in.nodes if each != self.actor)
+            where = self.runs_in.process.describe()
+            raise TrialError(f"{self.actor} shares {where} with {others}: give it a process of its own")
+        return self.runs_in
 
-    async def _until(self, condition: Callable[[], bool], what: str) -> None:
-        give_up_us = self._kernel.now_us() + SIGNAL_LIMIT_US
-        while not condition():
-            if self._kernel.now_us() > give_up_us:
-                raise TrialError(f"{self.actor} (pid {self.host.pid}) {what} within {SIGNAL_LIMIT_US} µs")
-            await self._kernel.sleep(SIGNAL_POLL_US)
+    async def _done(self, what: str, wanted: RunState, work: Callable[[], None]) -> str:
+        """Do it, and look at the result."""
+        process = self.runs_in.process
 
-    # -- its connections --------------------------------------------------------------------
+        def do() -> str:
+            try:
+                work()
+                if process.state is not wanted:
+                    raise TrialError(f"{self.actor} is not {what}: {process.proof()}")
+                return process.proof()
+            except EmbeddedServerError as failed:
+                raise TrialError(f"{self.actor} is not {what}: {failed}") from failed
+
+        return await self._carry_out(do, f"{self.actor} to be {what}")
+
+
+class ProxiedNode(LiveNode):
+    """A node in a process of this machine. `proxies`: those that its connections go through, one for each server in its
+    connect string; empty if it is not proxied."""
+
+    def __init__(
+        self,
+        actor: str,
+        runs_in: NodeProcess,
+        kernel: Kernel,
+        lose_power: Callable[..., PowerLoss],
+        carry_out: CarryOut,
+        *,
+        proxies: list[TcpProxy],
+    ) -> None:
+        super().__init__(actor, runs_in, kernel, lose_power, carry_out)
+        self._proxies = proxies
 
     async def cut(self, *, to_server: bool, to_client: bool) -> str:
         for proxy in self._ways():

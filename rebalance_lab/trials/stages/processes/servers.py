@@ -3,7 +3,7 @@ not the lab's (`world.live.foreign`), which are left alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
@@ -11,20 +11,22 @@ from typing import Any, Generic, NoReturn, TypeVar
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.processes.nodes import CarryOut, at_once
 from rebalance_lab.trials.stages.processes.stage import LiveStage
-from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.foreign import CONNECT_VARIABLE, ForeignZooKeeper
+from rebalance_lab.world.process.states import RunState
 
 E = TypeVar("E", bound=Ensemble[Any])
 
 
 class EnsembleServers(Generic[E]):
-    """What is the same for servers in processes and in containers. Requests that they do not allow raise
-    EmbeddedServerError."""
+    """Servers that were started for the trial, in processes or in containers. `carry_out`: how what blocks is carried
+    out. Requests that they do not allow raise EmbeddedServerError; a fault that did not take effect, TrialError."""
 
-    def __init__(self, ensemble: E) -> None:
+    def __init__(self, ensemble: E, carry_out: CarryOut = at_once) -> None:
         self._ensemble = ensemble
+        self._carry_out = carry_out
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -32,6 +34,20 @@ class EnsembleServers(Generic[E]):
 
     async def leader(self) -> str:
         return await self._ensemble.leader()
+
+    async def kill(self, name: str) -> str:
+        return await self._done(self._ensemble.kill, name, RunState.GONE)
+
+    async def start(self, name: str) -> str:
+        shown = await self._done(self._ensemble.start_node, name, RunState.ALIVE)
+        await self._ensemble.serving(name)
+        return shown
+
+    async def pause(self, name: str) -> str:
+        return await self._done(self._ensemble.pause, name, RunState.STOPPED)
+
+    async def resume(self, name: str) -> str:
+        return await self._done(self._ensemble.resume, name, RunState.ALIVE)
 
     async def lag(self, name: str, delay_ms: int) -> str:
         self._ensemble.lag(name, delay_ms)
@@ -43,30 +59,21 @@ class EnsembleServers(Generic[E]):
             raise TrialError(f"server {name} does not report its zxid: it is not serving")
         return zxid
 
+    async def _done(self, work: Callable[[str], None], name: str, wanted: RunState) -> str:
+        """Do it, and look at the result."""
 
-class LiveServers(EnsembleServers[EmbeddedEnsemble]):
-    """Servers that are processes of this machine."""
+        def do() -> str:
+            work(name)
+            server = self._ensemble.servers[name]
+            code, proof = server.exit_code, self._proof(name)
+            if server.state is not wanted or code not in (None, server.killed):
+                raise TrialError(f"server {name}: {work.__name__} did not take effect: {proof}")
+            return f"server {name}: {proof}"
 
-    async def kill(self, name: str) -> str:
-        self._ensemble.kill(name)
-        return self._shown(name)
+        return await self._carry_out(do, f"{work.__name__} of {name}")
 
-    async def start(self, name: str) -> str:
-        self._ensemble.start_node(name)
-        await self._ensemble.serving(name)
-        return self._shown(name)
-
-    async def pause(self, name: str) -> str:
-        self._ensemble.pause(name)
-        return self._shown(name)
-
-    async def resume(self, name: str) -> str:
-        self._ensemble.resume(name)
-        return self._shown(name)
-
-    def _shown(self, name: str) -> str:
-        server = self._ensemble.servers[name]
-        return f"server {name} (pid {server.pid}) is {server.state.value}"
+    def _proof(self, name: str) -> str:
+        return str(self._ensemble.servers[name].proof())
 
 
 class ForeignServers:

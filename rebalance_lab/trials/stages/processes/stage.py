@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
@@ -26,7 +26,17 @@ from rebalance_lab.trials.stage import (
     tracked,
 )
 from rebalance_lab.trials.stages.processes.links import LiveLinks
-from rebalance_lab.trials.stages.processes.nodes import EventFile, EventSource, Host, HostProcess, LiveNode
+from rebalance_lab.trials.stages.processes.nodes import (
+    CarryOut,
+    ChildProcess,
+    EventFile,
+    EventSource,
+    LabProcess,
+    LiveNode,
+    NodeProcess,
+    ProxiedNode,
+    at_once,
+)
 from rebalance_lab.trials.subject import Outsiders
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
@@ -38,6 +48,7 @@ from rebalance_lab.world.live.zookeeper_node import server_version
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.clocks import clock_of, identity, measure_wall_offset
+from rebalance_lab.world.process.managed import CommandedProcess
 
 #: The time between two reads of what members and servers wrote.
 FOLLOW_PERIOD_US = 20_000
@@ -60,8 +71,11 @@ class Log(Protocol):
 
 
 class LiveStage:
-    """Processes and servers for one trial (`trials.stage.Stage`). `log` and `chroot`: for servers that the trial
-    shares with others."""
+    """Processes and servers for one trial (`trials.stage.Stage`). `carry_out`: how what blocks is carried out.
+    `log` and `chroot`: for servers that the trial shares with others."""
+
+    #: The processes are looked at once in so many reads of the files.
+    check_every: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -71,6 +85,7 @@ class LiveStage:
         reach: Reach,
         servers: Servers,
         *,
+        carry_out: CarryOut = at_once,
         log: Log | None = None,
         chroot: str = "",
     ) -> None:
@@ -82,9 +97,10 @@ class LiveStage:
         self.changed = Flag("trial changed")
         self.boot_ids: set[str] = {clock_of(identity())}
         self.wall_offset_us = measure_wall_offset().offset_us
-        self.processes: dict[str, Host] = {}
+        self.processes: dict[str, NodeProcess] = {}
         self.servers = servers
         self._live = live
+        self._carry_out = carry_out
         self._reach = reach
         self._chroot = chroot
         self._log = log or EnsembleLog(reach.data_dirs)
@@ -110,14 +126,19 @@ class LiveStage:
     async def follow(self) -> None:
         """Read what members and servers write, as long as the trial runs."""
         while True:
-            ended = [process for process in self.processes.values() if process.popen.poll() is not None]
+            ended = await self._carry_out(self._ended, "what has ended")
             self.poll()  # all that those have written
             self._let_refused_end()
             for process in ended:
                 process.check()
             if self._outsiders is not None:
                 self._outsiders.check()
-            await self.kernel.sleep(FOLLOW_PERIOD_US)
+            for _ in range(self.check_every):
+                self.poll()
+                await self.kernel.sleep(FOLLOW_PERIOD_US)
+
+    def _ended(self) -> list[NodeProcess]:
+        return [each for each in list(self.processes.values()) if each.process.exit_code is not None]
 
     def _let_refused_end(self) -> None:
         """A process in which all nodes were refused ends by itself, and may take its time."""
@@ -148,39 +169,52 @@ class LiveStage:
         return self.tracker.feed(event)
 
     def start(self, actor: str, options: NodeOptions) -> ProcessHandle:
-        """Start a node, in a process of its own or in a shared one. Raises TrialError."""
-        events = self.folder / f"{actor}.jsonl"
+        """Start a node, in a process of its own or in a shared one. Raises TrialError, EmbeddedServerError."""
         servers = options.servers or self.servers.names
-        proxies = [self._proxy(name) for name in servers] if options.proxied else []
-        proxied = ",".join(proxy.connect_string for proxy in proxies)
+        proxies = self._proxies_to(servers) if options.proxied else []
+        proxied = ",".join(each.connect_string for each in proxies)
         connect = proxied + self._chroot if proxied else self._connect(servers)
-        spec = options.spec(self.plan, actor, connect=connect, events=str(events.resolve()))
+        events = self.folder / f"{actor}.jsonl"
+        spec = options.spec(self.plan, actor, connect=connect, events=self._seen_by_nodes(events))
         outsider = None if self._outsiders is None else self._start_outsider(self._outsiders, spec)
-        host = outsider or self._start_ours(spec, options.shares_process)
-        self.links.add(actor, host)
-        return LiveNode(actor, host, self.kernel, proxies, self._power_of(actor, spec.files))
+        runs_in = outsider or self._start_ours(spec, options.shares_process, events)
+        self.links.add(actor, runs_in)
+        return self._node(actor, runs_in, proxies, self._power_of(actor, self.folder / spec.files.name))
+
+    def _node(
+        self, actor: str, runs_in: NodeProcess, proxies: list[TcpProxy], lose_power: Callable[..., PowerLoss]
+    ) -> LiveNode:
+        return ProxiedNode(actor, runs_in, self.kernel, lose_power, self._carry_out, proxies=proxies)
+
+    def _seen_by_nodes(self, file: Path) -> str:
+        """The path at which nodes find a file of the trial's folder."""
+        return str(file.resolve())
+
+    def _make(self, name: str, spec_file: Path) -> CommandedProcess:
+        """Start a process of ours (`roles.main`)."""
+        return ChildProcess(name, spec_file)
 
     def _power_of(self, actor: str, files: Path) -> Callable[[], PowerLoss]:
         """What a loss of power does to the files of a node."""
         return partial(lose_power, files, RandomStream(self.plan.seed, actor, "power loss"))
 
-    def _start_outsider(self, outsiders: Outsiders, spec: NodeSpec) -> Host | None:
+    def _start_outsider(self, outsiders: Outsiders, spec: NodeSpec) -> NodeProcess | None:
         started = outsiders.start(spec, wall_offset_us=self.wall_offset_us, poll_registry=self._poll_registry)
         if started is None:
             return None
-        host, events = started
-        self.processes[spec.actor] = host
+        process, events = started
+        self.processes[spec.actor] = process
         self._files.append(events)
-        return host
+        return process
 
-    def _start_ours(self, spec: NodeSpec, shares_process: str | None) -> Host:
+    def _start_ours(self, spec: NodeSpec, shares_process: str | None, events: Path) -> NodeProcess:
         name = shares_process or spec.actor
         process = self.processes.get(name)
         if process is None:
-            process = self.processes[name] = HostProcess(name, [spec], self.folder)
+            process = self.processes[name] = LabProcess(name, [spec], self.folder, self._make)
         else:
             process.start(spec)
-        self._files.append(EventFile(Path(spec.events)))
+        self._files.append(EventFile(events))
         return process
 
     def port(self, actor: str) -> int:
@@ -197,11 +231,11 @@ class LiveStage:
     def _connect(self, names: tuple[str, ...]) -> str:
         return ",".join(self._reach.connect_to(name) for name in names) + self._chroot
 
-    def _proxy(self, server: str) -> TcpProxy:
-        host, _, port = self._reach.connect_to(server).rpartition(":")
-        proxy = TcpProxy(self._live.loop, host, int(port))
-        self._proxies.append(proxy)
-        return proxy
+    def _proxies_to(self, servers: tuple[str, ...]) -> list[TcpProxy]:
+        addresses = (self._reach.connect_to(name).rpartition(":") for name in servers)
+        proxies = [TcpProxy(self._live.loop, host, int(port)) for host, _, port in addresses]
+        self._proxies += proxies
+        return proxies
 
     def wait_for_processes(self) -> None:
         """Wait until the processes of members that left have ended. Raises TrialError for one that ended badly."""

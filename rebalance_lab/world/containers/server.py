@@ -68,7 +68,7 @@ class Networks:
     peers: PrivateNetwork
 
 
-class ContainerNode(AnyContainer, ZooKeeperNode):
+class ServerContainer(AnyContainer, ZooKeeperNode):
     """A server in a container, which stays the same when it is killed and started again.
 
     It has two addresses: clients find it at `address`, and the other servers at `peer_address` on a network of their

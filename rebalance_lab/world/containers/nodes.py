@@ -1,4 +1,4 @@
-"""A container of the lab's image in which a process of the lab runs."""
+"""A container of the lab's image in which nodes of a trial run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from rebalance_lab.world.containers.container import AnyContainer
 from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, engine_errors, remove
 from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.live.network import ADDRESS_VARIABLE
+from rebalance_lab.world.process.managed import CommandedProcess
 
 #: Where a process in a container sees the trial's folder.
 TRIAL_DIR = Path("/trial")
 
 
-class ProcessContainer(AnyContainer):
+class NodeContainer(AnyContainer, CommandedProcess):
     """One process, in a container with an address of its own, at which its nodes listen. `folder` of this machine is
-    its TRIAL_DIR, where it writes as the user who runs the lab. Methods block until docker has done it, and raise
-    ContainersError."""
+    its TRIAL_DIR, where it writes as the user who runs the lab; its output goes there at its end. Methods block until
+    docker has done it, and raise ContainersError."""
 
     def __init__(
         self, engine: Engine, name: str, network: PrivateNetwork, folder: Path, command: Sequence[str]
     ) -> None:
         self.name = name
+        self._log_file = folder / f"{name}.stderr"
         self._removed = False
         self.address = network.new_address()
         self._network = network
@@ -73,16 +75,12 @@ class ProcessContainer(AnyContainer):
             self._stdin.close()
             self._stdin = None
 
-    def tell(self, line: bytes) -> None:
-        """Write to its standard input. Raises OSError when it has ended."""
+    def write_line(self, line: bytes) -> None:
         if self._stdin is None:
             raise BrokenPipeError(f"{self.name} has no standard input: it was not started, or was removed")
+        if self.exit_code is not None:  # docker's socket would take the line
+            raise BrokenPipeError(f"{self.name} has ended")
         self._stdin._sock.sendall(line)
-
-    def wait(self, timeout_s: float) -> None:
-        """Done when it has ended."""
-        with engine_errors(f"{self.name} did not end"):
-            self.container.wait(timeout=timeout_s)
 
     # -- its network ------------------------------------------------------------------------
 
@@ -95,6 +93,14 @@ class ProcessContainer(AnyContainer):
         self._network.connect(self.container, self.address)
 
     # -- end --------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        if self._removed:
+            return
+        try:
+            self._log_file.write_text(self.log("all"))
+        finally:
+            self.remove()
 
     def remove(self) -> None:
         """Remove it, whatever it does. Harmless when removed."""
