@@ -25,17 +25,18 @@ STOPPED = Path(__file__).parents[1] / "vectors" / "console_consumer_stopped.log"
 def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: Path) -> None:
     plan = make_plan("fast-restart", world="processes", implementation="real")
     spec = AS_PLANNED.spec(plan, "m2", connect="here", events=str(tmp_path / "m2.jsonl"))
-    host = SimpleNamespace(log=tmp_path / "m2.log", pid=os.getpid(), may_end=False)
-    events = RealEvents(spec, cast("RealConsumer", host), wall_offset_us=0, members_zxid=lambda _group, _reached: -1)
+    log_file = tmp_path / "m2.log"
+    consumer = SimpleNamespace(program=SimpleNamespace(log_file=log_file, pid=os.getpid()), may_end=False)
+    events = RealEvents(spec, cast("RealConsumer", consumer), wall_offset_us=0, members_zxid=lambda _g, _r: -1)
     before, stopping, after = STOPPED.read_text().partition("Error processing message, stopping consumer: \n")
     assert stopping
-    host.log.write_text(before)  # its last line is not complete
+    log_file.write_text(before)  # its last line is not complete
     assert Kind.ATTEMPT_FAILED in {event.kind for event in events.poll()}
-    assert not host.may_end
-    with host.log.open("a") as log:
+    assert not consumer.may_end
+    with log_file.open("a") as log:
         log.write(stopping + after)
     assert events.poll()[-1].kind is Kind.MEMBER_CLOSED
-    assert host.may_end
+    assert consumer.may_end
     events.close()
 
 
