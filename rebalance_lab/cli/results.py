@@ -10,7 +10,7 @@ from rebalance_lab.cli.terminal import say, styled, whole
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial, load, replay_command
 from rebalance_lab.report import story_of
-from rebalance_lab.report.glossary import Storyteller, words_of
+from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.text import without_ids
 from rebalance_lab.trials.api import TrialResult
 
@@ -57,7 +57,7 @@ def show(result: TrialResult) -> None:
     """One trial on the terminal: what happened to brokers, what differs from the expectation, then anomalies, then the
     other checks by name."""
     say(f"[bold]{title(result.trial)}[/]")
-    if words_of(result.trial.generation).story is Storyteller.BROKERS:
+    if narrator_of(result.trial.generation).is_printed:
         for sentence in story_of(load(result.folder), result.folder):
             say(sentence, markup=False)
     expected = result.expected

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from jinja2 import Environment, StrictUndefined, Template
@@ -27,13 +26,6 @@ from rebalance_lab.trials.scenario import subject_named
 COMMON = Path(__file__).with_name("words.toml")
 
 
-class Storyteller(StrEnum):
-    """Which module tells what happened in a trial: `story` or `broker_story`."""
-
-    MEMBERS = "members"
-    BROKERS = "brokers"
-
-
 class EventWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of one kind of events. `mark`: shape, verb and weight in a space-time diagram; None: no fixed ones."""
 
@@ -45,6 +37,31 @@ class EventWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_templated(self) -> bool:
         """Whether the verb of the mark is a template, which says by itself what the event is about."""
         return self.mark is not None and "{{" in self.mark[1]
+
+
+class ZnodeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of znodes in a space-time diagram; `words.toml` explains the fields."""
+
+    path: str
+    created: str = "created"
+    changed: str = "written"
+    deleted: str = "deleted"
+    weight: int = 8
+    about: Literal["node", "last", ""] = "last"
+    watched: str = "{{ last }}"
+
+    def fits(self, path: str) -> bool:
+        ours, theirs = self.path.split("/"), path.split("/")
+        return len(ours) == len(theirs) and all(each in ("*", their) for each, their in zip(ours, theirs, strict=True))
+
+    def verb(self, kind: Kind, name: str) -> str:
+        """What happened to it. `name`: the short name of the node that it is about."""
+        verbs = {Kind.CREATED: self.created, Kind.DELETED: self.deleted}
+        return _template(verbs.get(kind, self.changed)).render(name=name)
+
+    def watch(self, path: str) -> str:
+        """A watch on it, in a word or two."""
+        return _template(self.watched).render(last=last_of(path))
 
 
 class Have(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,7 +102,8 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     have: dict[Layer, Have]
     events: dict[Kind, EventWords]
     is_the: dict[Layer, Have] = {}
-    story: Storyteller = Storyteller.MEMBERS
+    due_from: Kind | None = None
+    znodes: tuple[ZnodeWords, ...] = ()
 
     def having(self, row: Row, layer: Layer) -> Have:
         """The words for having a row of the picture."""
@@ -107,6 +125,10 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return words.mark
         shape, verb, weight = words.mark
         return shape, _template(verb).render(of=event.of), weight
+
+    def znode(self, path: str) -> ZnodeWords:
+        """The words for the znode at a path."""
+        return next((each for each in self.znodes if each.fits(path)), ZnodeWords(path))
 
     def deed(self, event: Event, name: str) -> str:
         """What happens in an event, in a few words. `name`: the short name of the event's node."""
@@ -154,6 +176,11 @@ def _template(deed: str) -> Template:
     environment = Environment(undefined=StrictUndefined)
     environment.filters.update(shortened=shortened, places=_places)
     return environment.from_string(deed)
+
+
+def last_of(path: str) -> str:
+    """The last segment of a znode's path."""
+    return path.rpartition("/")[2]
 
 
 def _places(pairs: object) -> str:

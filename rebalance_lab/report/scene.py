@@ -17,7 +17,7 @@ from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import PAUSE, RESTART
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
-from rebalance_lab.report.glossary import Storyteller, Words, words_of
+from rebalance_lab.report.glossary import Words, words_of
 from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
 
 
@@ -64,21 +64,21 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """A session that the registry closed. `name` is its member's. The znodes that were deleted with it are counted."""
+    """A session that the registry closed. `name` is its member's. `znodes`: the deletions of members'
+    znodes that came with it."""
 
     name: str
     session: str
     at_us: int
     event: EventId
-    registrations: int
-    owners: int
+    znodes: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A trial, ready to be described and drawn. All times are µs from its first event.
 
-    `working_us`: the end of the first rebalance; of brokers, the first time that one leads. `closing_us`: the begin of
+    `working_us`: when the first place was due to have a holder (`Words.due_from`). `closing_us`: the begin of
     the members' clean leave, or the end. Before and after, a partition without an owner is normal. `names`: short names
     by consumer id; `session_names`: by session.
     """
@@ -162,15 +162,14 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
         raise ValueError(f"trial {history.trial.id} has no events: nothing can be shown; run it again")
     origin_us = min(event.at_us for event in events)
     end_us = max(event.at_us for event in events) - origin_us
-    dealt = [event.at_us - origin_us for event in events if event.kind is Kind.REBALANCE_ENDED]
     closing = [event.at_us - origin_us for event in events if event.kind is Kind.PHASE and event.of("name") == CLOSING]
     spans = spans_of(history.trial.id, intervals, origin_us)
     rows = tuple(sorted({row_of(span) for span in spans}))
     words = words_of(history.trial.generation)
     lanes = [(row, layer) for row in rows for layer in LAYERS if words.have[layer].none]
-    brokers = words.story is Storyteller.BROKERS  # what they lead does not exist before they do
-    begins_us = _first_held(spans, lanes) if brokers else dict.fromkeys(lanes, min(dealt, default=0))
-    working_us = min(begins_us.values()) if begins_us else min(dealt, default=0)
+    due_us = min((event.at_us - origin_us for event in events if event.kind is words.due_from), default=0)
+    begins_us = _first_held(spans, lanes) if words.due_from is None else dict.fromkeys(lanes, due_us)
+    working_us = min(begins_us.values(), default=due_us)
     closing_us = min(closing, default=end_us)
     people = _people(events, spans)
     session_names = _session_names(events, people)
@@ -275,15 +274,14 @@ def _session_ends(events: tuple[Event, ...], origin_us: int, names: Mapping[str,
     ends = []
     for event in events:
         if event.kind is Kind.SESSION_CLOSED and event.session is not None and event.session in names:
-            znodes = [each for each in gone.get((event.session, event.zxid), []) if each.member is not None]
+            znodes = gone.get((event.session, event.zxid), [])
             ends.append(
                 SessionEnd(
                     name=names[event.session],
                     session=event.session,
                     at_us=event.at_us - origin_us,
                     event=event.id,
-                    registrations=sum(each.partition is None for each in znodes),
-                    owners=sum(each.partition is not None for each in znodes),
+                    znodes=tuple(each for each in znodes if each.member is not None),
                 )
             )
     return tuple(ends)

@@ -1,23 +1,20 @@
-"""What happened in a trial, in at most five sentences, for readers who do not know Kafka's source.
+"""Sentences about a trial of any subject, for readers who do not know Kafka's source.
 
-Each function computes one sentence from the history, or None if there is nothing to say.
+Each function computes one sentence from the history, or None if there is nothing to say. A narrator chooses from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import Trial
 from rebalance_lab.history.intervals import PAUSE
-from rebalance_lab.history.intervals import Interval as Span
-from rebalance_lab.report import broker_story
-from rebalance_lab.report.deeds import TOLD_SINGLY, deeds, held
 from rebalance_lab.report.findings import is_statement
-from rebalance_lab.report.glossary import Storyteller, words_of
+from rebalance_lab.report.glossary import words_of
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
-from rebalance_lab.report.spans import Overlap, Row, row_of
+from rebalance_lab.report.spans import Overlap
 from rebalance_lab.report.text import (
     count,
     listed,
@@ -39,20 +36,6 @@ ANOMALIES = 2
 LETTERS = 150
 
 
-def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
-    """At most five sentences, in the order of time. `wrong`: the violated checks."""
-    if scene.words.story is Storyteller.BROKERS:
-        return broker_story.tell(scene)
-    cast, done = _cast(scene), deeds(scene)
-    middle = _finding(scene, wrong) or _trouble(scene) or _heirs(scene)
-    many = len(scene.faults) > TOLD_SINGLY
-    followed = _stir(scene) if many else _session(scene) or _stir(scene)
-    rest = [each for each in (followed, middle, _doubles(scene), _rest(scene)) if each]
-    if len(rest) > 3 or not scene.faults:
-        return (f"{cast}; {done}.", *rest)
-    return (f"{cast}.", starting(f"{done}."), *rest)
-
-
 def about(trial: Trial) -> str:
     """What the trial's scenario does: one sentence without its full stop."""
     try:
@@ -67,7 +50,7 @@ def rules_in_words(trial: Trial) -> str:
     return words_of(trial.generation).rules.get(trial.variant, trial.variant)
 
 
-def _cast(scene: Scene) -> str:
+def cast(scene: Scene) -> str:
     """Which members share how many partitions on which ZooKeeper, before members that join later."""
     rested_us = next((scene.since_start(each) for each in scene.events if each.kind is Kind.REST_REACHED), scene.end_us)
     began = {event.actor for event in scene.events if event.kind is Kind.MEMBER_STARTED}
@@ -91,8 +74,8 @@ def _what(scene: Scene) -> str:
     return f"{count(len(scene.rows), scene.words.place)}{of_topics}"
 
 
-def _session(scene: Scene) -> str | None:
-    """What happened to the session of the first fault's victim."""
+def session(scene: Scene, gone_with: Callable[[SessionEnd], str] = lambda _end: "") -> str | None:
+    """What happened to the session of the first fault's victim. `gone_with`: the znodes that vanished with it."""
     fault = next((each for each in scene.harms if each.member is not None), None)
     if fault is None:
         return None
@@ -101,10 +84,12 @@ def _session(scene: Scene) -> str | None:
     if fault.closed_us is None:
         return _session_kept(fault)
     end = next((each for each in scene.session_ends if each.at_us == fault.closed_us), None)
+    gone = gone_with(end) if end is not None else ""
+    vanish = f"; {gone} with it" if gone else ""
     if fault.kind.name == "expire":
-        return f"ZooKeeper closes {fault.target}'s session while {fault.target} is alive{_znodes(end)}."
+        return f"ZooKeeper closes {fault.target}'s session while {fault.target} is alive{vanish}."
     after = seconds(fault.closed_us - fault.began_us)
-    return f"ZooKeeper hears nothing more from {fault.target} and closes its session after {after}{_znodes(end)}."
+    return f"ZooKeeper hears nothing more from {fault.target} and closes its session after {after}{vanish}."
 
 
 def _session_kept(fault: Fault) -> str | None:
@@ -115,28 +100,7 @@ def _session_kept(fault: Fault) -> str | None:
     return None
 
 
-def _znodes(end: SessionEnd | None) -> str:
-    parts = [] if end is None or not end.registrations else ["its registration"]
-    if end is not None and end.owners:
-        parts.append(count(end.owners, "owner znode"))
-    vanish = "vanishes" if len(parts) == 1 and (end is None or end.owners <= 1) else "vanish"
-    return f"; {listed(parts)} {vanish} with it" if parts else ""
-
-
-def _stir(scene: Scene) -> str | None:
-    """Notifications and rebalances between the first rest and the end."""
-    rested = next((event for event in scene.events if event.kind is Kind.REST_REACHED), None)
-    since_us = 0 if rested is None else scene.since_start(rested)
-    kinds = [event.kind for event in scene.events if since_us <= scene.since_start(event) < scene.closing_us]
-    fired, begun = kinds.count(Kind.WATCH_FIRED), kinds.count(Kind.REBALANCE_BEGAN)
-    if not scene.faults or not begun:
-        return None
-    told = f"ZooKeeper sends {count(fired, 'notification')}, and " if fired else ""
-    what = "in which a member gives up all it owns, reads which members there are and takes its share"
-    return starting(f"{told}this sets off {count(begun, 'rebalance')}, {what}.")
-
-
-def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
+def finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
     """Anomalies except overlaps, which `_doubles` describes; if there is no anomaly at all, failed statements."""
     found = [each for each in wrong if not each.check.endswith("overlap")]
     anomalies = [each for each in found if not is_statement(each.check)]
@@ -148,51 +112,7 @@ def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
     return f"What went wrong: {told}."
 
 
-def _trouble(scene: Scene) -> str | None:
-    """Attempts that failed, and members that gave up for good."""
-    failed = [event for event in scene.events if event.kind is Kind.ATTEMPT_FAILED]
-    if not failed:
-        return None
-    began = sum(event.kind is Kind.ATTEMPT_BEGAN for event in scene.events)
-    conflicts = sum(event.of("reason") == "conflict" for event in failed)
-    on_conflict = f", {conflicts:,} of them because another member holds what they claim" if conflicts else ""
-    ended = [event for event in scene.events if event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "failed"]
-    names = list(dict.fromkeys(event.actor for event in ended))
-    verb = "gives" if len(names) == 1 else "give"
-    gave_up = f"; {members_named(names)} {verb} up for good" if names else ""
-    fail = "fails" if len(failed) == 1 else "fail"
-    return f"Of {count(began, 'attempt')} to rebalance {len(failed):,} {fail}{on_conflict}{gave_up}."
-
-
-def _heirs(scene: Scene) -> str | None:
-    """Which members took the victim's partitions: the first to claim each after the only fault began."""
-    if len(scene.faults) != 1 or scene.faults[0].member is None:
-        return None
-    (fault,) = scene.faults
-    heirs: dict[Row, Span] = {}
-    for row in held(scene, fault):
-        later = [
-            span
-            for span in scene.spans
-            if row_of(span) == row
-            and span.layer is Layer.REGISTRY
-            and span.begin_us > fault.began_us
-            and span.begin_us < scene.closing_us
-        ]
-        if later:
-            heirs[row] = min(later, key=lambda span: span.begin_us)
-    others = {row: span for row, span in heirs.items() if span.member != fault.member}
-    if not others:
-        return None
-    taken: dict[str, list[Row]] = {}
-    for row, span in others.items():
-        taken.setdefault(scene.name(span.member), []).append(row)
-    last_us = max(span.begin_us for span in others.values())
-    parts = [f"{name} has taken {partitions_named(rows)}" for name, rows in sorted(taken.items())]
-    return f"By {moment(last_us)} {listed(parts)}."
-
-
-def _doubles(scene: Scene) -> str:
+def doubles(scene: Scene) -> str:
     """How long two members had the same partition in each layer; else how long one had no owner."""
     told: list[str] = []
     former = ""
@@ -231,14 +151,15 @@ def _nobody(scene: Scene) -> str:
     )
     place, have_none = scene.words.place, scene.words.have[Layer.EFFECT].none
     if not registry_us and not effect_us:
-        return f"; every {place} has an owner all the time."
+        return f"; every {place} has {scene.words.holder} all the time."
     if not registry_us:
         return f"; at worst {have_none} a {place} for {seconds(effect_us)}."
     idle = f", and {have_none} it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
-    return f"; at worst a {place} has no owner for {seconds(registry_us)}{idle}."
+    holder = scene.words.holder.split()[-1]
+    return f"; at worst a {place} has no {holder} for {seconds(registry_us)}{idle}."
 
 
-def _rest(scene: Scene) -> str:
+def rest(scene: Scene) -> str:
     """When the victim learned of its expiry, and when the group was at rest again."""
     missed = next((event for event in scene.events if event.kind is Kind.REST_MISSED), None)
     if missed is not None:

@@ -10,6 +10,9 @@ from markupsafe import Markup, escape
 from rebalance_lab.history import durations
 from rebalance_lab.report.spans import Row
 
+#: Stands in a mark's verb where its partitions go; they follow it otherwise.
+ROWS = "{}"
+
 
 def seconds(length_us: int) -> str:
     """A length of time: `2.83 s`; below 0.1 s `99 ms`; below 1 ms as `history.durations` writes it; `0 s`."""

@@ -19,11 +19,12 @@ from rebalance_lab.report.findings import Finding, carded, findings_of, status_o
 from rebalance_lab.report.focus import BOXES, focus_on
 from rebalance_lab.report.gantt import Gantt, draw
 from rebalance_lab.report.glossary import terms_of
+from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.replica_chart import ReplicaChart, draw_replicas
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
-from rebalance_lab.report.story import WORLDS, about, rules_in_words, tell
+from rebalance_lab.report.story import WORLDS, about, rules_in_words
 from rebalance_lab.report.templating import environment
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import plan_like
@@ -105,7 +106,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
             spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
             costs = tuple(herd_costs_of(History(portrait.trial, scene.events)))
             cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
-        story = tell(scene, [finding.outcome for finding in wrong])
+        story = narrator_of(portrait.trial.generation).tell(scene, [finding.outcome for finding in wrong])
     return Shown(
         **{each.name: getattr(portrait, each.name) for each in fields(Portrait)},
         scene=scene,

@@ -87,6 +87,7 @@ class Subject:
     - `holdings`: who held what, and when: the rows of its trials' pictures. None: those that `rebalance_lab.checks`
       holds (`broker_holdings`), or else the partitions that members own.
     - `words`: the file of its words in reports (`report/words.toml` explains it); None: those of any subject.
+    - `narrator`: the module whose NARRATOR says what needs more than words (`report/narrator.py`). Reports import it.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Subject:
     checks: tuple[Check, ...] = ()
     holdings: Callable[[History], Iterable[Interval]] | None = None
     words: Path | None = None
+    narrator: str | None = None
 
     def rules_with(self, implementation: str, rules: str | None) -> str:
         """The rule set of a plan that names one or none. Raises PlanError for what this subject does not have."""

@@ -19,11 +19,11 @@ from rebalance_lab.report import render, shown_trials
 from rebalance_lab.report.bands import Scale, bands_of
 from rebalance_lab.report.gantt import draw
 from rebalance_lab.report.glossary import words_of
+from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.palette import paint
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.selection import choose
 from rebalance_lab.report.spans import Row
-from rebalance_lab.report.story import tell
 from rebalance_lab.report.text import coded, count, listed, moment, partition_ranges, partitions_named, seconds
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -55,7 +55,7 @@ ODD = Event("m1", 0, 0, Layer.OP, Kind.TRIAL_BEGAN)
 
 class TestStory:
     def test_of_a_zombie(self) -> None:
-        assert tell(scene_of(zombie_case())) == (
+        assert narrator_of("zk").tell(scene_of(zombie_case())) == (
             "m1, m2 and m3 share 6 partitions on a real ZooKeeper; "
             "at 3.00 s m1, owner of t1/0–1, is paused for 5.00 s.",
             "ZooKeeper hears nothing more from m1 and closes its session after 2.50 s; "
@@ -68,20 +68,20 @@ class TestStory:
         )
 
     def test_of_a_control(self) -> None:
-        assert tell(scene_of(zombie_case(), "zombie-s7-control")) == (
+        assert narrator_of("zk").tell(scene_of(zombie_case(), "zombie-s7-control")) == (
             "m1, m2 and m3 share 6 partitions on a real ZooKeeper; nothing is done to them.",
             "Two members never have the same partition at the same time; every partition has an owner all the time.",
             "The group is at rest at 10.80 s.",
         )
 
     def test_a_pause_without_proof_proves_nothing(self) -> None:
-        told = tell(scene_of(changed(lambda event: event.kind is not Kind.FAULT_BIT)))
+        told = narrator_of("zk").tell(scene_of(changed(lambda event: event.kind is not Kind.FAULT_BIT)))
         assert told[1] == "Nothing shows that the pause took effect, so this trial proves nothing."
         assert len(told) <= 5
 
     def test_nor_does_one_that_did_not_outlast_its_session(self) -> None:
         case = changed(lambda event: event.kind is not Kind.SESSION_CLOSED or event.at_us > 1_010_000_000)
-        assert "so this trial proves nothing" in tell(scene_of(case))[1]
+        assert "so this trial proves nothing" in narrator_of("zk").tell(scene_of(case))[1]
         (band, *_), _ = bands_of(scene_of(case), Scale(0, 11_200_000, 0, 1000), "x")
         assert (band.kind, band.label) == ("unproven", "m1 paused 5.00 s, not proven")
 
@@ -90,25 +90,25 @@ class TestStory:
             lambda event: event.kind is not Kind.SESSION_CLOSED or event.at_us > 1_010_000_000,
             must_outlast_session=False,
         )
-        assert tell(scene_of(case))[1] == (
+        assert narrator_of("zk").tell(scene_of(case))[1] == (
             "The pause is shorter than the session: ZooKeeper keeps m1's session and znodes."
         )
 
     def test_missed_rest_is_said(self) -> None:
         case = changed(lambda event: event.kind is not Kind.REST_REACHED)
-        assert tell(scene_of(case))[-1] == "The history does not show the group at rest."
+        assert narrator_of("zk").tell(scene_of(case))[-1] == "The history does not show the group at rest."
         history = case.histories["zombie-s7"]
         last = history.events[-1]
         missed = msgspec.structs.replace(last, n=99, kind=Kind.REST_MISSED, detail={"why": "m1: it rebalances"})
         scene = build_scene(History(history.trial, (*history.events, missed)), case.analysis.intervals)
-        assert tell(scene)[-1] == "The group does not come to rest: m1: it rebalances."
+        assert narrator_of("zk").tell(scene)[-1] == "The group does not come to rest: m1: it rebalances."
 
     def test_rest_of_the_same_instant_but_before_the_fault_does_not_count(self) -> None:
         """Virtual time stands still between them; only the runner's own count orders them."""
         history, _ = simulate(make_plan("crash", seed=3))
         case = Case(analysed({"a": history}, ()), {"a": history})
         scene = build_scene(history, case.analysis.intervals)
-        told = tell(scene)
+        told = narrator_of("zk").tell(scene)
         (fault,) = scene.faults
         assert "is killed" in told[0]
         rest = next(event for event in history.events if event.kind is Kind.REST_REACHED and event.id > fault.event)

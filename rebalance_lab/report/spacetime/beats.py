@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.views import CLOSING
+from rebalance_lab.report.glossary import last_of
+from rebalance_lab.report.narrator import Mark, narrator_of
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row, row_of
-from rebalance_lab.report.text import count, exact_moment, listed, partition_ranges, partitions_named
+from rebalance_lab.report.text import ROWS, exact_moment, listed, partition_ranges, partitions_named
 
 #: Events of one actor that say the same are one mark while they follow each other this closely (µs),
 RUN_GAP_US = 60_000
@@ -20,10 +22,6 @@ RUN_US = 200_000
 CROWD = "others"
 #: Letters of partition numbers in a label; of more, only how many they are.
 NUMBERS = 11
-#: Stands in a verb where its partitions go; they follow it otherwise.
-ROWS = "{}"
-#: How a member's warning begins that says that there are more members than partitions.
-IDLE = "No broker partitions consumed"
 #: Events of this weight or more are shown only where they are witnesses.
 UNWANTED = 8
 
@@ -32,8 +30,7 @@ UNWANTED = 8
 class Beat:
     """One mark. `verb` and `subject` say what beats alike share; `rows` are what it is about.
 
-    `shape`: fault | change | session | life | belief | registry | watch | rebalance | failure | decision | work.
-    `weight`: the less, the more it matters. `members`: whom it is about.
+    `shape`, `weight`: as of a `Mark`.
     """
 
     actor: str
@@ -52,138 +49,72 @@ class Beat:
         return tuple(event.id for event in self.events)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    shape: str
-    verb: str
-    weight: int
-    subject: str = ""
-
-
-_DEEDS = {Kind.CREATED: "created", Kind.DELETED: "deleted"}
 _SESSION_VERBS = {Kind.SESSION_OPENED: ("session opens:", 2), Kind.SESSION_CLOSED: ("session ends:", 1)}
 
 
 def beat_of(scene: Scene, event: Event, witness: bool, crowd: Collection[str] = ()) -> Beat | None:
     """The beat of one event, None for what no diagram shows. `crowd`: members without a lane."""
-    mark = scene.words.mark(event)
-    word = _word(scene, event, crowd) if mark is None else _Word(*mark)
-    if word is None or (word.weight >= UNWANTED and not witness):
-        if not witness:
-            return None
-        word = word or _Word("life", event.kind.value.replace("-", " "), 0)
+    mark = _mark(scene, event, crowd)
+    if not witness and (mark is None or mark.weight >= UNWANTED):
+        return None
+    mark = mark or Mark("life", event.kind.value.replace("-", " "), 0)
     at_us = scene.since_start(event)
-    rows = () if scene.words.of(event.kind).is_templated else _rows_of(event)
-    weight = 0 if witness else word.weight
-    return Beat(event.actor, at_us, at_us, word.shape, word.verb, word.subject, rows, weight, (event,), witness)
+    rows = mark.rows
+    if rows is None:
+        rows = () if event.partition is None else (row_of(event),)
+    weight = 0 if witness else mark.weight
+    return Beat(event.actor, at_us, at_us, mark.shape, mark.verb, mark.subject, rows, weight, (event,), witness)
 
 
-def _rows_of(event: Event) -> tuple[Row, ...]:
-    """What an event is about; of a claim that was refused only the path says so."""
-    if event.partition is not None:
-        return (row_of(event),)
-    if event.kind is Kind.FAILED_OP and _is_claim(event):
-        _, _, group, _, topic, number = str(event.of("path")).split("/")
-        return (Row(group, topic, int(number)),)
-    return ()
-
-
-def _word(scene: Scene, event: Event, crowd: Collection[str]) -> _Word | None:
+def _mark(scene: Scene, event: Event, crowd: Collection[str]) -> Mark | None:
+    """By the subject's words, else by its narrator, else as for any subject."""
+    fixed = scene.words.mark(event)
+    if fixed is not None:
+        return Mark(*fixed, rows=() if scene.words.of(event.kind).is_templated else None)
     match event.kind:
         case Kind.SESSION_OPENED | Kind.SESSION_CLOSED | Kind.CREATED | Kind.DELETED | Kind.CHANGED:
-            return _registry_word(scene, event, crowd)
+            return _registry_mark(scene, event, crowd)
+        case Kind.WATCH_FIRED | Kind.OBSERVED:
+            return _seen_mark(scene, event)
         case Kind.FAULT_BEGAN | Kind.FAULT_ENDED:
-            return _fault_word(event)
-        case Kind.FAILED_OP if _is_claim(event):
-            return _refusal(scene, event)
-        case Kind.WARNED:
-            idle = str(event.of("message")).startswith(IDLE)
-            return _Word("life", "gets nothing", 4) if idle else _Word("failure", "warns", 5)
-        case Kind.OBSERVED:
-            return _Word("life", "observes", UNWANTED, str(event.of("path") or "").rsplit("/", 1)[-1])
-        case _:
-            return _attempt_word(event)
-
-
-def _refusal(scene: Scene, event: Event) -> _Word:
-    """Of a claim that met another's znode, and whose."""
-    holders = [scene.owner(row, scene.since_start(event), event.member) for row in _rows_of(event)]
-    holder = next((each for each in holders if each), None)
-    return _Word("failure", f"refused {ROWS}" + (":" if holder else ""), 1, f"{holder}’s" if holder else "")
-
-
-def _attempt_word(event: Event) -> _Word | None:
-    """Of watches and of a rebalance's steps."""
-    number, word = event.of("attempt"), None
-    match event.kind:
-        case Kind.WATCH_FIRED:
-            word = _Word("watch", "watch:", 3, _watched(str(event.of("path") or "")))
-        case Kind.REBALANCE_ENDED:
-            good = event.of("outcome") == "ok"
-            word = _Word("rebalance", "done", 4) if good else _Word("failure", "gives up", 1, "for good")
-        case Kind.ATTEMPT_BEGAN if isinstance(number, int) and number:
-            word = _Word("rebalance", "attempt", 4, str(number + 1))
-        case Kind.ATTEMPT_FAILED:
-            word = _Word("failure", "attempt fails:", 1, str(event.of("reason") or "error"))
-        case Kind.DECIDED:
-            seen = event.of("members")
-            word = _Word("decision", "sees", 3, count(seen, "member") if isinstance(seen, int) else "members")
+            return _fault_mark(event)
         case Kind.PHASE:
             closing = event.of("name") == CLOSING
-            word = _Word(
-                "life", "all leave" if closing else "phase:", UNWANTED, "" if closing else str(event.of("name"))
-            )
-    return word
+            verb, name = ("all leave", "") if closing else ("phase:", str(event.of("name")))
+            return Mark("life", verb, UNWANTED, name)
+        case _:
+            return narrator_of(scene.trial.generation).mark(scene, event)
 
 
-def _fault_word(event: Event) -> _Word | None:
+def _registry_mark(scene: Scene, event: Event, crowd: Collection[str]) -> Mark | None:
+    if event.kind in _SESSION_VERBS:
+        session = scene.session_names.get(event.session or "", "")
+        return Mark("session", *_SESSION_VERBS[event.kind], _or_crowd(session, crowd)) if session else None
+    path = str(event.of("path") or "")
+    name = _or_crowd(scene.name(event.member), crowd)
+    words = scene.words.znode(path)
+    about = {"node": name, "last": last_of(path), "": ""}[words.about]
+    return Mark("registry", words.verb(event.kind, name), words.weight, about)
+
+
+def _seen_mark(scene: Scene, event: Event) -> Mark:
+    path = str(event.of("path") or "")
+    if event.kind is Kind.OBSERVED:
+        return Mark("life", "observes", UNWANTED, last_of(path))
+    return Mark("watch", "watch:", 3, scene.words.znode(path).watch(path))
+
+
+def _fault_mark(event: Event) -> Mark | None:
     words, target = kind_of(event), str(event.of("target"))
     began = event.kind is Kind.FAULT_BEGAN
     if words.change:
-        return _Word("change", f"{target} {words.band}", 0) if began else None
+        return Mark("change", f"{target} {words.band}", 0) if began else None
     verb = words.begins if began else words.ends
-    return _Word("fault", verb, 0, target) if verb else None
-
-
-def _is_claim(event: Event) -> bool:
-    """/consumers/GROUP/owners/TOPIC/PARTITION"""
-    parts = str(event.of("path") or "").split("/")
-    return event.of("op") == "create" and len(parts) == 6 and parts[3] == "owners" and parts[5].isdigit()
-
-
-def _registry_word(scene: Scene, event: Event, crowd: Collection[str]) -> _Word | None:
-    session = scene.session_names.get(event.session or "", "")
-    if event.kind in _SESSION_VERBS:
-        return _Word("session", *_SESSION_VERBS[event.kind], _or_crowd(session, crowd)) if session else None
-    name = _or_crowd(scene.name(event.member), crowd)
-    deed = _DEEDS.get(event.kind, "written")
-    path = str(event.of("path") or "")
-    folder, _, last = path.rpartition("/")
-    if event.partition is not None and "/owners/" in path:
-        verbs = {"created": f"owner of {ROWS}: {name}", "deleted": f"{name} releases {ROWS}"}
-        return _Word("registry", verbs.get(deed, deed), 3)
-    if folder == "/brokers/ids":
-        return _Word("registry", {"created": "broker comes:", "deleted": "broker goes:"}.get(deed, "broker:"), 1, last)
-    if folder == "/brokers/topics":
-        return _Word("registry", f"topic {deed}:", 2, last)
-    if folder.endswith("/ids") and event.member is not None:
-        return _Word("registry", {"created": "registered:", "deleted": "id gone:"}.get(deed, deed), 1, name)
-    return _Word("registry", deed, UNWANTED, last)
+    return Mark("fault", verb, 0, target) if verb else None
 
 
 def _or_crowd(name: str, crowd: Collection[str]) -> str:
     return CROWD if name in crowd else name
-
-
-def _watched(path: str) -> str:
-    """What a watch was on, short: `ids`, `topic t1`, `brokers`."""
-    if path == "/brokers/ids":
-        return "brokers"
-    if path == "/brokers/topics":
-        return "topics"
-    if path.startswith("/brokers/topics/"):
-        return f"topic {path.rsplit('/', 1)[-1]}"
-    return path.rsplit("/", 1)[-1]
 
 
 def fold_sessions(beats: Sequence[Beat]) -> list[Beat]:

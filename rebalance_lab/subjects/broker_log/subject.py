@@ -154,4 +154,5 @@ ONE_BROKER = Subject(
     tracker=LogTracker,
     plants=(BrokerPlant,),
     words=Path(__file__).with_name("words.toml"),
+    narrator=f"{__package__}.narrator",
 )

@@ -341,4 +341,5 @@ REPLICATED = Subject(
     ),
     plants=(BrokerPlant, ClientPlant),
     words=ONE_BROKER.words,
+    narrator=ONE_BROKER.narrator,
 )

@@ -109,4 +109,5 @@ ZK_GROUP = Subject(
     ),
     plants=(Plant, RecorderBug, ServerBug),
     words=Path(__file__).with_name("words.toml"),
+    narrator=f"{__package__}.narrator",
 )

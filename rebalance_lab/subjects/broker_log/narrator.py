@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.checks import lost_write
 from rebalance_lab.checks.broker_holdings import CONTROLLERSHIP
 from rebalance_lab.checks.broker_names import broker_names
@@ -17,6 +18,7 @@ from rebalance_lab.history.intervals import NO_PARTITION
 from rebalance_lab.history.replicas import FOLLOWS, LEADS, TRUNCATED, replica_reads
 from rebalance_lab.history.writes import PRODUCE, attempts, final_read, records_of
 from rebalance_lab.report.deeds import deeds
+from rebalance_lab.report.narrator import Narrator
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, starting, times
@@ -27,7 +29,19 @@ LEADERS_TOLD = 4
 PARTITIONS_TOLD = 2
 
 
-def tell(scene: Scene) -> tuple[str, ...]:
+class BrokerNarrator(Narrator):
+    """Of brokers, alone or as a cluster."""
+
+    is_printed = True
+
+    def tell(self, scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
+        return _story(scene)
+
+
+NARRATOR = BrokerNarrator()
+
+
+def _story(scene: Scene) -> tuple[str, ...]:
     """In the order of time."""
     history = History(scene.trial, scene.events)
     told = (
