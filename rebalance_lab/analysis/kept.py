@@ -17,10 +17,10 @@ import msgspec
 
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.files import write_whole
-from rebalance_lab.history.intervals import HOLDINGS
+from rebalance_lab.history.intervals import holdings_by_subject
 
 #: The rooms whose code decides what a history shows.
-JUDGING_ROOMS = ("analysis", "checks", "faults", "history", "kernel", "wire")
+JUDGING_ROOMS = ("analysis", "checks", "faults", "history", "kernel", "subjects", "wire")
 
 #: The libraries that compute or store a result.
 _LIBRARIES = ("msgspec", "numpy", "pyarrow", "pyspark", "scipy")
@@ -63,7 +63,7 @@ def code_that_judges() -> str | None:
     """A fingerprint of the code that judges: the sources of JUDGING_ROOMS, and the versions of Python and of the
     libraries. None if a check or a subject's intervals come from elsewhere: what their code depends on is not known, so
     their results are not kept."""
-    declared = [*(check.judge for check in CHECKS.values()), *HOLDINGS.values()]
+    declared = [*(check.judge for check in CHECKS.values()), *holdings_by_subject().values()]
     return _fingerprint() if all(_is_of_judging_room(each.__module__) for each in declared) else None
 
 

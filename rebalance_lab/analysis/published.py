@@ -51,7 +51,7 @@ from rebalance_lab.analysis.tables.schemas import EVENTS, column
 from rebalance_lab.analysis.tables.trial_results import RESULTS, held_intervals
 from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import write_whole
-from rebalance_lab.history.intervals import HOLDINGS
+from rebalance_lab.history.intervals import holdings_by_subject
 from rebalance_lab.history.scratch import Scratch, orphans, remove_whole
 
 #: Goes up when a table gets a column.
@@ -189,10 +189,10 @@ def _all_tables(parquet: Parquet, results: DataFrame, ledger: Ledger) -> dict[st
     ends = trial_ends(events)
     found = store_tables(results, readings_table(parquet.spark, ledger))
     found["findings"] = found.pop("outcomes")
-    ours = histories.where(~F.col("generation").isin(*HOLDINGS)) if HOLDINGS else histories
+    is_held = F.col("generation").isin(*holdings_by_subject())
+    ours = histories.where(~is_held)
     intervals = ownership_intervals(events.join(F.broadcast(ours.select("trial")), "trial"), ours, ends)
-    if HOLDINGS:
-        intervals = intervals.unionByName(held_intervals(histories.where(F.col("generation").isin(*HOLDINGS))))
+    intervals = intervals.unionByName(held_intervals(histories.where(is_held)))
     return found | {
         "trials": results,
         "events": events,

@@ -19,7 +19,7 @@ from rebalance_lab.analysis.frames import arrow_schema
 from rebalance_lab.checks import CHECKS, register
 from rebalance_lab.checks.model import Check
 from rebalance_lab.history.files import HistoryError
-from rebalance_lab.history.intervals import HOLDINGS, register_holdings
+from rebalance_lab.history.intervals import REGISTERED, register_holdings
 
 Row = dict[str, Any]
 
@@ -54,7 +54,7 @@ def why_left_out(error: Exception, what: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Driver:
     """What a worker takes over from the driver: `path`, where modules are imported from; `declared`, pickled: the
-    checks that are not in `rebalance_lab.checks`, and who held what by subject."""
+    checks that are not in `rebalance_lab.checks`, and who held what by subject, if it was registered."""
 
     path: tuple[str, ...]
     declared: bytes
@@ -63,7 +63,7 @@ class Driver:
     def here(cls) -> Driver:
         """What this process declared so far. Functions travel by name, except a script's own, which travel whole."""
         checks = [check for check in CHECKS.values() if _is_foreign(check)]
-        return cls(tuple(sys.path), cloudpickle.dumps((checks, dict(HOLDINGS))))
+        return cls(tuple(sys.path), cloudpickle.dumps((checks, dict(REGISTERED))))
 
 
 def _is_foreign(check: Check) -> bool:

@@ -25,8 +25,12 @@ between the event and the signal.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History, HistoryError, Trial
@@ -193,19 +197,41 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
     return runs.finish()
 
 
-#: Who held what, when, in trials of subjects other than the consumer group, by the subject's name.
-HOLDINGS: dict[str, Callable[[History], Iterable[Interval]]] = {}
+#: Computes the intervals of a trial: the rows of its picture, and of the table of intervals.
+Holdings = Callable[[History], Iterable[Interval]]
+
+#: The package of the lab's subjects. It is imported by name, because subjects import this module.
+SUBJECT_PACKAGE = "rebalance_lab.subjects"
+
+#: Of subjects from outside that package, by name.
+REGISTERED: dict[str, Holdings] = {}
 
 
-def register_holdings(subject: str, holdings: Callable[[History], Iterable[Interval]]) -> None:
-    """Register the function that computes the intervals of a subject's trials: the rows of their pictures and of the
-    table of intervals."""
-    HOLDINGS[subject] = holdings
+def register_holdings(subject: str, holdings: Holdings) -> None:
+    """Register how the intervals of a subject's trials are computed."""
+    REGISTERED[subject] = holdings
+
+
+def holdings_by_subject() -> dict[str, Holdings]:
+    """Of the subjects other than the consumer group: those that were registered, and the `HOLDINGS` of each module
+    `holdings` in the lab's subjects. Those are found, not registered: a process that loads no subject, such as one of
+    Spark's, computes the same."""
+    return _found_holdings() | REGISTERED
+
+
+@cache
+def _found_holdings() -> dict[str, Holdings]:
+    found: dict[str, Holdings] = {}
+    for info in pkgutil.iter_modules(importlib.import_module(SUBJECT_PACKAGE).__path__):
+        name = f"{SUBJECT_PACKAGE}.{info.name}.holdings"
+        if importlib.util.find_spec(name) is not None:
+            found |= importlib.import_module(name).HOLDINGS
+    return found
 
 
 def ownership_intervals(history: History) -> list[Interval]:
     """The intervals of all three layers of a trial, sorted by (layer, group, topic, partition, begin, member)."""
-    holdings = HOLDINGS.get(history.trial.generation)
+    holdings = holdings_by_subject().get(history.trial.generation)
     if holdings is not None:
         return sorted(holdings(history), key=sort_key)
     events = history.events

@@ -84,8 +84,8 @@ class Subject:
     - `real`: the original program, if its nodes may take part; None: all nodes are ours.
     - `plants`: the bugs that its trials may plant, beside those of the faults.
     - `checks`: those of its checks that `rebalance_lab.checks` does not hold.
-    - `holdings`: who held what, and when: the rows of its trials' pictures. None: those that `rebalance_lab.checks`
-      holds (`broker_holdings`), or else the partitions that members own.
+    - `holdings`: who held what, and when: the rows of its trials' pictures. None: those of the module `holdings` of its
+      package, or else the partitions that members own.
     - `words`: the file of its words in reports (`report/words.toml` explains it); None: those of any subject.
     - `narrator`: the module whose NARRATOR says what needs more than words (`report/narrator.py`). Reports import it.
     """

@@ -75,7 +75,7 @@ def test_the_code_is_known_unless_a_check_or_intervals_come_from_elsewhere(monke
     known = code_that_judges()
     assert known is not None
     with monkeypatch.context() as declared:
-        declared.setitem(intervals.HOLDINGS, "toy", lambda _: [])
+        declared.setitem(intervals.REGISTERED, "toy", lambda _: [])
         assert code_that_judges() is None
     assert code_that_judges() == known
     monkeypatch.setitem(CHECKS, "outside", replace(CHECKS["disagreement"], name="outside", judge=lambda _: CLEAN))

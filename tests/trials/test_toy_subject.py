@@ -26,7 +26,7 @@ from rebalance_lab.trials.stages.simulated.stage import simulate
 @pytest.fixture(autouse=True)
 def _clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     scenario.scenario_names()  # the lab's own are there before ours
-    registries: list[dict[str, Any]] = [CHECKS, intervals.HOLDINGS, scenario._SCENARIOS]
+    registries: list[dict[str, Any]] = [CHECKS, intervals.REGISTERED, scenario._SCENARIOS]
     before = [dict(registry) for registry in registries]
     scenario.register(toy_clock.SCENARIO)
     monkeypatch.setenv("PYTHONPATH", str(Path(toy_clock.__file__).parent))  # a node's process imports its role

@@ -107,7 +107,7 @@ def trials_left_out(judged: DataFrame) -> DataFrame:
 
 
 def held_intervals(histories: DataFrame) -> DataFrame:
-    """HISTORIES to INTERVALS, in no order, by the functions that subjects registered (`history.intervals.HOLDINGS`);
+    """HISTORIES to INTERVALS, in no order, by the functions of subjects (`history.intervals.holdings_by_subject`);
     for all others there is SQL (`tables.intervals`). Raises HistoryError with the trial's name, when Spark runs it."""
     return map_rows(histories, INTERVALS, lambda row: _read(row, _interval_rows))
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.checks import lost_write
-from rebalance_lab.checks.broker_holdings import CONTROLLERSHIP
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.partition_states import partition_states
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -22,6 +21,7 @@ from rebalance_lab.report.narrator import Narrator
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, starting, times
+from rebalance_lab.subjects.broker_log.holdings import CONTROLLERSHIP
 
 #: Up to so many leaders are named one after another.
 LEADERS_TOLD = 4

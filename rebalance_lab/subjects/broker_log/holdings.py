@@ -22,7 +22,7 @@ from rebalance_lab.checks.lost_write import BROKER_LOG, REPLICATION
 from rebalance_lab.checks.partition_states import partition_states, place_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL, NO_PARTITION, RESTART, Book, Claim, Interval, register_holdings
+from rebalance_lab.history.intervals import KILL, NO_PARTITION, RESTART, Book, Claim, Interval
 from rebalance_lab.history.replicas import APPENDED, CONTROLS, CONTROLS_NO_MORE, FOLLOWS, LEADS, REPLICA_ENDED
 from rebalance_lab.history.views import events_of
 
@@ -104,5 +104,4 @@ def _runs(history: History) -> list[Interval]:
     return book.finish(history.events)
 
 
-for _subject in (BROKER_LOG, REPLICATION):
-    register_holdings(_subject, broker_holdings)
+HOLDINGS = dict.fromkeys((BROKER_LOG, REPLICATION), broker_holdings)

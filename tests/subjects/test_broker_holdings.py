@@ -7,7 +7,6 @@ import json
 import pytest
 from history_story import Story
 
-from rebalance_lab.checks.broker_holdings import CONTROLLERSHIP, RUN_GAP_MS, broker_holdings
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.intervals import KILL, PAUSE, RESTART
 from rebalance_lab.history.replicas import (
@@ -18,6 +17,7 @@ from rebalance_lab.history.replicas import (
     LEADS,
     REPLICA_ENDED,
 )
+from rebalance_lab.subjects.broker_log.holdings import CONTROLLERSHIP, RUN_GAP_MS, broker_holdings
 
 PLACE = ("", "t", 0)
 
