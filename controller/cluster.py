@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from controller.leader_election import LeaderAndIsr
 from controller.states import PartitionState, ReplicaState, check_partition, check_replica
 from rebalance_lab.assignors import TopicPartition
@@ -41,8 +43,7 @@ class Replica(NamedTuple):
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """A partition's leadership as its state znode holds it. `version`: the znode's."""
 
     leader_and_isr: LeaderAndIsr

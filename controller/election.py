@@ -58,8 +58,11 @@ async def elect(
 
     If the reply to the transaction is lost, it is asked for again and refused. Then the znodes say whose it was.
     """
-    await client.create_if_missing(CONTROLLER_EPOCH, b"0")
-    epoch, version = await _epoch(client)
+    try:
+        epoch, version = await _epoch(client)
+    except NoNode:
+        await client.create_if_missing(CONTROLLER_EPOCH, b"0")
+        epoch, version = await _epoch(client)
     new = epoch if bug is ElectionBug.REPEATS_EPOCH and epoch else epoch + 1
     payload = controller_payload(broker_id, timestamp_ms=timestamp_ms)
     try:

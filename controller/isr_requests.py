@@ -9,7 +9,8 @@ has. Found by `make soak`.
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from controller.cluster import Cluster, Stored
 from controller.leader_election import LeaderAndIsr

@@ -10,21 +10,22 @@ the result, with the version of the state znode that it was computed from.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from rebalance_lab.wire.cluster import NO_LEADER
 
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsr:
+class LeaderAndIsr(msgspec.Struct, frozen=True, gc=False):
     """Leader, leader epoch and in-sync replicas of a partition, as its state znode holds them.
 
     `leader`: a broker, or NO_LEADER. `recovering`: the leader was elected from outside the ISR and has not confirmed
-    yet what it has (from 3.2 on).
+    yet what it has (from 3.2 on). A msgspec struct, because a controller that takes over makes one for each partition.
     """
 
     leader: int
@@ -33,8 +34,7 @@ class LeaderAndIsr:
     recovering: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
+class Election(msgspec.Struct, frozen=True, gc=False):
     """`receivers`: the brokers that are sent the result. `unclean`: the leader comes from outside the ISR, so committed
     records may be lost."""
 

@@ -103,10 +103,12 @@ class ControllerMachine:
         batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
         for topic in cluster.topics:
+            lost = ReplicaState.DELETION_INELIGIBLE if topic in cluster.deleting else ReplicaState.OFFLINE
+            found = dict.fromkeys(cluster.brokers, ReplicaState.ONLINE)
             for partition in cluster.partitions(topic):
                 cluster.states[partition] = self._state_found(partition)
                 cluster.replica_states[partition] = {
-                    each: self._replica_found(partition, each) for each in cluster.replicas(partition)
+                    each: found.get(each, lost) for each in cluster.replicas(partition)
                 }
         out += self._replicas_online(cluster.brokers)
         out += self._elections.elect()
@@ -119,12 +121,6 @@ class ControllerMachine:
         if stored is None:
             return PartitionState.NEW
         return PartitionState.ONLINE if stored.leader_and_isr.leader in self.cluster.brokers else PartitionState.OFFLINE
-
-    def _replica_found(self, partition: TopicPartition, broker_id: int) -> ReplicaState:
-        if broker_id in self.cluster.brokers:
-            return ReplicaState.ONLINE
-        deleting = partition.topic in self.cluster.deleting
-        return ReplicaState.DELETION_INELIGIBLE if deleting else ReplicaState.OFFLINE
 
     def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:
         """Send brokers the leadership of all their replicas. What has no live leader is sent once it has one: a broker

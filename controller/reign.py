@@ -91,6 +91,9 @@ UNCLEAN = "unclean.leader.election.enable"
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
 
+#: States in one multi. Kafka writes one state in a multi: 10,000 of them take several times as long.
+WRITTEN_TOGETHER = 500
+
 
 class Channels(Protocol):
     """The way to the brokers: one queue for each, which is sent in order and again until it is answered."""
@@ -262,9 +265,13 @@ class Reign:
         return found
 
     async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
-        answers = await self._client.ask_all([_get(partition_state_path(*each)) for each in partitions])
+        nodes = await self._client.read_together([partition_state_path(*each) for each in partitions])
         found = {}
-        for partition, node in _there(partitions, answers):
+        for partition, node in zip(partitions, nodes, strict=True):
+            if isinstance(node, NoNode):
+                continue
+            if not isinstance(node, Node):
+                raise node
             try:
                 found[partition] = _stored(partition, node)
             except KafkaException as error:
@@ -324,12 +331,13 @@ class Reign:
         self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]], of: Purpose
     ) -> StatesWritten:
         await self._create_parents([each for each, (_, version) in states.items() if version is None])
-        answers = await self._fenced([self._operation(each, *state) for each, state in states.items()])
+        operations = [self._operation(each, *state) for each, state in states.items()]
+        answers = await self._fenced(operations, together=WRITTEN_TOGETHER)
         written: dict[TopicPartition, Stored] = {}
         refused: list[TopicPartition] = []
         for (partition, (state, _)), answer in zip(states.items(), answers, strict=True):
             if answer.error is None:
-                result = answer.reply.value[1]
+                result = answer.reply.value
                 version = result.version if isinstance(result, Stat) else 0
                 written[partition] = Stored(state, self._elected.epoch, version)
             elif isinstance(answer.error, NodeExists | BadVersion | NoNode):
@@ -356,8 +364,9 @@ class Reign:
         """`…/partitions` and `…/partitions/<partition>`. What is there stays; if the topic is gone, so be it: the state
         cannot be written then."""
         folders = dict.fromkeys(f"{topic_path(topic)}/partitions" for topic, _ in partitions)
-        await self._fenced([Create(each, b"") for each in folders])
-        await self._fenced([Create(f"{topic_path(topic)}/partitions/{each}", b"") for topic, each in partitions])
+        below = [Create(f"{topic_path(topic)}/partitions/{each}", b"") for topic, each in partitions]
+        await self._fenced([Create(each, b"") for each in folders], together=WRITTEN_TOGETHER)
+        await self._fenced(below, together=WRITTEN_TOGETHER)
 
     async def _drop_isr_reports(self, names: Sequence[str]) -> None:
         await self._fenced([Delete(f"{ISR_CHANGES}/{each}") for each in names])
@@ -381,10 +390,10 @@ class Reign:
         if answer.error is not None and not isinstance(answer.error, NoNode):
             raise answer.error
 
-    async def _fenced(self, operations: Sequence[WriteOperation]) -> list[Answer[tuple[WriteResult, ...]]]:
+    async def _fenced(self, operations: Sequence[WriteOperation], *, together: int = 1) -> list[Answer[WriteResult]]:
         """Raises ControllerMoved if another controller has been elected since."""
         try:
-            return await self._client.fenced(self._elected.fence, operations)
+            return await self._client.fenced(self._elected.fence, operations, together=together)
         except (BadVersion, NoNode) as error:
             if error.path != CONTROLLER_EPOCH:
                 raise

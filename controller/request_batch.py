@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from controller.cluster import Cluster, Stored
+from msgspec.structs import replace
+
+from controller.cluster import Cluster
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, PLAINTEXT
 from rebalance_lab.wire.kafka.messages.leader_and_isr import (
@@ -65,7 +67,9 @@ class RequestBatch:
         for broker in brokers:
             of_broker = self._leaderships.setdefault(broker, {})
             of_broker[partition] = is_new or of_broker.get(partition, False)
-        self.inform(self.cluster.brokers, [partition])
+        self._informed |= dict.fromkeys(self.cluster.brokers)
+        if partition in self.cluster.stored:
+            self._metadata[partition] = None
 
     def inform(self, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
         """Send the live brokers, and the metadata of partitions that have a leadership. All brokers of one batch are
@@ -80,20 +84,36 @@ class RequestBatch:
             of_broker[partition] = delete or of_broker.get(partition, False)
 
     def requests(self) -> list[Send]:
-        """All requests to brokers that are live, in the order to send them."""
+        """All requests to brokers that are live, in the order to send them. What several brokers are sent is made once,
+        so that it need be encoded only once (`broker.control_link`)."""
         live = self.cluster.brokers
-        topic_states = self._topic_metadata()
-        return [
-            *(Send(each, self._leader_and_isr(each)) for each in self._leaderships if each in live),
-            *(Send(each, self._update_metadata(each, topic_states)) for each in self._informed if each in live),
-            *(Send(each, self._stop_replica(each)) for each in self._stops if each in live),
-        ]
+        led = self._leadership_requests([each for each in self._leaderships if each in live])
+        informed = self._metadata_requests([each for each in self._informed if each in live])
+        stopped = [Send(each, self._stop_replica(each)) for each in self._stops if each in live]
+        return [*led, *informed, *stopped]
 
     # -- LeaderAndIsr -----------------------------------------------------------------------
 
-    def _leader_and_isr(self, broker: int) -> LeaderAndIsrRequest:
-        partitions = self._leaderships[broker]
-        leaders = {self.cluster.stored[each].leader_and_isr.leader for each in partitions}
+    def _leadership_requests(self, brokers: list[int]) -> list[Send]:
+        states: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState] = {}
+        found: list[LeaderAndIsrRequest] = []
+        for broker in brokers:
+            before = next((each for each in brokers if self._leaderships[each] == self._leaderships[broker]), broker)
+            if before != broker:
+                found.append(replace(found[brokers.index(before)], broker_epoch=self.cluster.brokers[broker].epoch))
+            else:
+                found.append(self._leader_and_isr(broker, states))
+        return [Send(broker, request) for broker, request in zip(brokers, found, strict=True)]
+
+    def _leader_and_isr(
+        self, broker: int, states: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState]
+    ) -> LeaderAndIsrRequest:
+        """`states`: those that were made for other brokers."""
+        partitions, stored = self._leaderships[broker], self.cluster.stored
+        for each in partitions.items():
+            if each not in states:
+                states[each] = self._leadership(*each)
+        leaders = {stored[each].leader_and_isr.leader for each in partitions}
         return LeaderAndIsrRequest(
             controller_id=self.controller_id,
             controller_epoch=self.epoch,
@@ -102,7 +122,7 @@ class RequestBatch:
                 LeaderAndIsrTopicState(
                     topic_name=topic,
                     topic_id=self.cluster.topics[topic].topic_id,
-                    partition_states=tuple(self._leadership(each, is_new=partitions[each]) for each in of_topic),
+                    partition_states=tuple([states[each, partitions[each]] for each in of_topic]),
                 )
                 for topic, of_topic in _by_topic(partitions)
             ),
@@ -113,15 +133,16 @@ class RequestBatch:
             ),
         )
 
-    def _leadership(self, partition: TopicPartition, *, is_new: bool) -> LeaderAndIsrPartitionState:
+    def _leadership(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
         stored = self.cluster.stored[partition]
+        leadership = stored.leader_and_isr
         return LeaderAndIsrPartitionState(
             topic_name=partition.topic,
             partition_index=partition.partition,
             controller_epoch=stored.controller_epoch,
-            leader=stored.leader_and_isr.leader,
-            leader_epoch=stored.leader_and_isr.leader_epoch,
-            isr=stored.leader_and_isr.isr,
+            leader=leadership.leader,
+            leader_epoch=leadership.leader_epoch,
+            isr=leadership.isr,
             partition_epoch=stored.version,
             replicas=self.cluster.replicas(partition),
             is_new=is_new,
@@ -129,14 +150,14 @@ class RequestBatch:
 
     # -- UpdateMetadata ---------------------------------------------------------------------
 
-    def _update_metadata(
-        self, broker: int, topic_states: tuple[UpdateMetadataTopicState, ...]
-    ) -> UpdateMetadataRequest:
-        return UpdateMetadataRequest(
+    def _metadata_requests(self, brokers: list[int]) -> list[Send]:
+        """They differ only in the epoch of the broker that they are for."""
+        if not brokers:
+            return []
+        shared = UpdateMetadataRequest(
             controller_id=self.controller_id,
             controller_epoch=self.epoch,
-            broker_epoch=self.cluster.brokers[broker].epoch,
-            topic_states=topic_states,
+            topic_states=self._topic_metadata(),
             live_brokers=tuple(
                 UpdateMetadataBroker(
                     id=each.broker_id,
@@ -155,30 +176,38 @@ class RequestBatch:
                 for each in self.cluster.brokers.values()
             ),
         )
+        return [Send(each, replace(shared, broker_epoch=self.cluster.brokers[each].epoch)) for each in brokers]
 
     def _topic_metadata(self) -> tuple[UpdateMetadataTopicState, ...]:
+        live = set(self.cluster.live)
         return tuple(
             UpdateMetadataTopicState(
                 topic_name=topic,
                 topic_id=self.cluster.topics[topic].topic_id,
-                partition_states=tuple(self._metadata_of(each, self.cluster.stored[each]) for each in of_topic),
+                partition_states=tuple([self._metadata_of(each, live) for each in of_topic]),
             )
             for topic, of_topic in _by_topic(self._metadata)
         )
 
-    def _metadata_of(self, partition: TopicPartition, stored: Stored) -> UpdateMetadataPartitionState:
-        deleting = partition.topic in self.cluster.deleting
-        replicas = self.cluster.replicas(partition)
+    def _metadata_of(self, partition: TopicPartition, live: set[int]) -> UpdateMetadataPartitionState:
+        cluster = self.cluster
+        stored, replicas = cluster.stored[partition], cluster.replicas(partition)
+        leadership = stored.leader_and_isr
+        deleting = partition.topic in cluster.deleting
+        offline: tuple[int, ...] = ()
+        if cluster.failed or not live.issuperset(replicas):
+            may_lead = cluster.may_lead(partition)
+            offline = tuple([each for each in replicas if each not in may_lead])
         return UpdateMetadataPartitionState(
             topic_name=partition.topic,
             partition_index=partition.partition,
             controller_epoch=stored.controller_epoch,
-            leader=LEADER_DURING_DELETE if deleting else stored.leader_and_isr.leader,
-            leader_epoch=0 if deleting else stored.leader_and_isr.leader_epoch,
-            isr=stored.leader_and_isr.isr,
+            leader=LEADER_DURING_DELETE if deleting else leadership.leader,
+            leader_epoch=0 if deleting else leadership.leader_epoch,
+            isr=leadership.isr,
             zk_version=0 if deleting else stored.version,
             replicas=replicas,
-            offline_replicas=tuple(each for each in replicas if each not in self.cluster.may_lead(partition)),
+            offline_replicas=offline,
         )
 
     # -- StopReplica ------------------------------------------------------------------------

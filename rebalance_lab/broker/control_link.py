@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import struct
+from functools import partial
+
 from controller.channels import Undelivered
 from controller.cluster import LiveBroker
 from controller.request_batch import ControlRequest
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
+from rebalance_lab.wire.kafka.codec import codec
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
@@ -28,6 +32,34 @@ VERSIONS: dict[type[Message], int] = {
 }
 
 
+#: Where a LeaderAndIsr or UpdateMetadata request has the epoch of its broker: behind the controller's id and epoch.
+_BROKER_EPOCH_AT = 8
+_broker_epoch = struct.Struct(">q")
+
+
+class SharedBodies:
+    """Encodes a controller's LeaderAndIsr and UpdateMetadata requests. Those that differ only in the epoch of the
+    broker that they are for are encoded once. It keeps the last request of each kind and its bytes."""
+
+    def __init__(self) -> None:
+        self._last: dict[type[Message], tuple[Message, bytes]] = {}
+
+    def encoded(self, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> bytes:
+        """The request's bytes without a header. Raises UnwritableMessage."""
+        last, body = self._last.get(type(request), (None, b""))
+        if last is not None and _shares(request, last):
+            after = _BROKER_EPOCH_AT + _broker_epoch.size
+            return body[:_BROKER_EPOCH_AT] + _broker_epoch.pack(request.broker_epoch) + body[after:]
+        body = codec(type(request), VERSIONS[type(request)]).encode(request)
+        self._last[type(request)] = request, body
+        return body
+
+
+def _shares(one: Message, other: Message) -> bool:
+    """Whether two requests hold the same objects, but for the epoch of their broker."""
+    return all(getattr(one, each) is getattr(other, each) for each in one.__struct_fields__ if each != "broker_epoch")
+
+
 class ControlLinks:
     """Connections to brokers. `client_id`: by which they know this one."""
 
@@ -35,6 +67,7 @@ class ControlLinks:
         self._network = network
         self._client_id = client_id
         self._open: dict[int, tuple[LiveBroker, Connection[Call, Message]]] = {}
+        self._bodies = SharedBodies()
 
     async def deliver(
         self, broker: LiveBroker, request: ControlRequest | AlterPartitionRequest | ControlledShutdownRequest
@@ -42,7 +75,9 @@ class ControlLinks:
         """The broker's answer. Raises Undelivered."""
         try:
             connection = await self._connection(broker)
-            asked = Call.of(request, VERSIONS[type(request)], self._client_id)
+            shared = isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest)
+            body = partial(self._bodies.encoded, request) if shared else None
+            asked = Call.of(request, VERSIONS[type(request)], self._client_id, body)
             return await connection.request(asked, timeout_us=TIMEOUT_MS * 1000)
         except NetworkError as error:
             self._drop(broker.broker_id)

@@ -24,8 +24,7 @@ from rebalance_lab.world.storage import Storage
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(msgspec.Struct, frozen=True, gc=False):
     """A znode's metadata, as ZooKeeper's Stat. Times are the server's wall clock in ms."""
 
     czxid: int
@@ -72,22 +71,19 @@ class Reply(msgspec.Struct, Generic[T_co], frozen=True):
     watch: Future[WatchEvent] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True, gc=False):
     data: bytes
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True)
-class Children:
+class Children(msgspec.Struct, frozen=True, gc=False):
     """`names`: sorted, immutable, and shared between readers in the simulator."""
 
     names: tuple[str, ...]
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True, gc=False):
     """An operation of `multi`; its result is the path that was created."""
 
     path: str
@@ -96,8 +92,7 @@ class Create:
     sequence: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(msgspec.Struct, frozen=True, gc=False):
     """An operation of `multi`; its result is the znode's new Stat."""
 
     path: str
@@ -105,31 +100,27 @@ class Set:
     version: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True, gc=False):
     """An operation of `multi`; its result is None."""
 
     path: str
     version: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True, gc=False):
     """An operation of `multi`: the znode is there and has this version. Its result is None."""
 
     path: str
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class GetRead:
+class GetRead(msgspec.Struct, frozen=True, gc=False):
     """A read of `multi_read`; its result is a Node."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChildrenRead:
+class ChildrenRead(msgspec.Struct, frozen=True, gc=False):
     """A read of `multi_read`; its result is the names of the children (a multi-read carries no
     Stat of its parents)."""
 

@@ -18,7 +18,7 @@ from rebalance_lab.world.errors import (
     SessionExpired,
     ZooKeeperError,
 )
-from rebalance_lab.world.ports import Reply, WriteOperation, WriteResult, ZooKeeper
+from rebalance_lab.world.ports import GetRead, Node, Reply, WriteOperation, WriteResult, ZooKeeper
 
 T = TypeVar("T")
 
@@ -84,6 +84,14 @@ class PipelinedClient:
             answers.append(await _answer(flying[len(answers)]))
         return answers
 
+    async def read_together(self, paths: Sequence[str]) -> list[Node | ZooKeeperError]:
+        """Many small znodes without a watch, by multi-reads (`ZooKeeper.multi_read`): of each the node, or the definite
+        error. Kafka reads each by a request of its own."""
+        if not paths:
+            return []
+        reply = await self.ask(lambda session: session.multi_read([GetRead(each) for each in paths]))
+        return [each for each in reply.value if not isinstance(each, tuple)]
+
     # -- writes that many need --------------------------------------------------------------
 
     async def multi(self, operations: Sequence[WriteOperation]) -> Reply[tuple[WriteResult, ...]]:
@@ -91,12 +99,28 @@ class PipelinedClient:
         return await self.ask(lambda session: session.multi(operations))
 
     async def fenced(
-        self, fence: WriteOperation, operations: Sequence[WriteOperation]
-    ) -> list[Answer[tuple[WriteResult, ...]]]:
-        """Each operation in a multi of its own, behind `fence`. An answer's error is that of the operation; the error
-        of the fence is raised."""
-        answers = await self.ask_all([_multi(fence, operation) for operation in operations])
-        return [_behind_fence(each) for each in answers]
+        self, fence: WriteOperation, operations: Sequence[WriteOperation], *, together: int = 1
+    ) -> list[Answer[WriteResult]]:
+        """Operations behind `fence`, in multis of `together` operations each; Kafka's have one. The answers are those
+        of the single operations; the error of the fence is raised.
+
+        A multi is refused whole if one of its operations is. Its operations are then asked for again, each in a multi
+        of its own.
+        """
+        parts = [operations[at : at + together] for at in range(0, len(operations), together)]
+        found: list[Answer[WriteResult]] = []
+        for part, answer in zip(parts, await self.ask_all([_multi(fence, each) for each in parts]), strict=True):
+            refused = answer.error
+            if refused is None:
+                reply = answer.reply
+                found += [Answer(Reply(each, reply.zxid), None) for each in reply.value[1:]]
+            elif isinstance(refused, MultiRefused) and refused.index == 0:
+                raise refused.reason
+            elif len(part) > 1:
+                found += await self.fenced(fence, part)
+            else:
+                found.append(Answer(None, refused.reason if isinstance(refused, MultiRefused) else refused))
+        return found
 
     async def ensure_path(self, path: str) -> None:
         """Create a persistent znode without data, and its parents. What is there stays as it is."""
@@ -112,18 +136,8 @@ class PipelinedClient:
         return True
 
 
-def _multi(fence: WriteOperation, operation: WriteOperation) -> Request[tuple[WriteResult, ...]]:
-    return lambda session: session.multi([fence, operation])
-
-
-def _behind_fence(answer: Answer[T]) -> Answer[T]:
-    """The answer of the one operation behind a fence. Raises the fence's error."""
-    refused = answer.error
-    if not isinstance(refused, MultiRefused):
-        return answer
-    if refused.index == 0:
-        raise refused.reason
-    return Answer(None, refused.reason)
+def _multi(fence: WriteOperation, operations: Sequence[WriteOperation]) -> Request[tuple[WriteResult, ...]]:
+    return lambda session: session.multi([fence, *operations])
 
 
 async def _answer(future: Future[Reply[T]]) -> Answer[T] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
@@ -14,10 +16,14 @@ from controller.stimuli import (
     WriteStates,
 )
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.broker.control_link import VERSIONS
+from rebalance_lab.broker.control_link import VERSIONS, SharedBodies
+from rebalance_lab.wire.kafka.codec import Codec, codec
 from rebalance_lab.wire.kafka.frames import encode_request
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
+from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
+from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
+from rebalance_lab.wire.kafka.schema import Message
 
 
 def test_also_an_unclean_election() -> None:
@@ -36,3 +42,40 @@ def test_also_an_unclean_election() -> None:
     assert {type(each) for each in sent} == set(VERSIONS) - {AlterPartitionRequest, ControlledShutdownRequest}
     for each in sent:
         assert encode_request(each, VERSIONS[type(each)], correlation_id=1, client_id="c")
+
+
+def sent_to(brokers: list[int], assignment: tuple[int, ...]) -> list[Send]:
+    """The requests to take up three partitions with `assignment`, and the metadata."""
+    machine = ControllerMachine(1, 7)
+    partitions = [TopicPartition("t", each) for each in range(3)]
+    topics = {"t": Topic(dict.fromkeys(range(3), assignment))}
+    stored = {each: Stored(LeaderAndIsr(assignment[0], 4, assignment), 6, 5) for each in partitions}
+    live = [LiveBroker(each, 2**40 + each, f"h{each}", each) for each in brokers]
+    return [each for each in machine.handle(Loaded(live, topics, stored)) if isinstance(each, Send)]
+
+
+@pytest.mark.parametrize("assignment", [(1, 2, 3), (1, 2), (3,)])
+def test_bytes_that_brokers_share_are_those_of_each_request(assignment: tuple[int, ...]) -> None:
+    bodies = SharedBodies()
+    requests = [each.request for each in sent_to([1, 2, 3], assignment)]
+    for each in requests:
+        assert isinstance(each, LeaderAndIsrRequest | UpdateMetadataRequest)
+        assert bodies.encoded(each) == codec(type(each), VERSIONS[type(each)]).encode(each)
+    assert len({each.broker_epoch for each in requests}) == 3
+
+
+def test_requests_that_differ_in_the_epoch_of_the_broker_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[type[Message]] = []
+    plain = Codec.encode
+
+    def counted(self: Codec[Message], message: Message, head: bytes = b"") -> bytes:
+        encoded.append(type(message))
+        return plain(self, message, head)
+
+    monkeypatch.setattr(Codec, "encode", counted)
+    bodies = SharedBodies()
+    for each in sent_to([1, 2, 3], (1, 2, 3)):
+        assert isinstance(each.request, LeaderAndIsrRequest | UpdateMetadataRequest)
+        bodies.encoded(each.request)
+    # The first metadata has no partitions, the second one those of all leaderships.
+    assert encoded == [UpdateMetadataRequest, LeaderAndIsrRequest, UpdateMetadataRequest]

@@ -1,11 +1,11 @@
 """E5b: a controller of 0.8.2 that takes the ISR for a set."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
+from msgspec.structs import replace
 
 import controller.elections
 from controller.leader_election import Election, LeaderAndIsr, controlled_shutdown

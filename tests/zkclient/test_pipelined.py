@@ -7,7 +7,7 @@ from client_stage import Stage
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, SessionExpired
-from rebalance_lab.world.ports import Check, Create, Node, Set, ZooKeeper
+from rebalance_lab.world.ports import Check, Create, Node, Set, Stat, ZooKeeper
 from rebalance_lab.zkclient.pipelined import PipelinedClient, Request
 
 
@@ -107,6 +107,63 @@ def test_a_fence_that_does_not_hold_is_raised_and_nothing_is_written() -> None:
             await it.fenced(Check("/epoch", 3), [Create("/a", b""), Create("/b", b"")])
         assert raised.value.path == "/epoch"
         assert (await it.ask(lambda session: session.exists("/a"))).value is None
+
+    Stage().play(story)
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 500])
+def test_operations_behind_one_fence_answer_as_if_each_had_its_own(together: int) -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.create_if_missing("/epoch", b"1")
+        await it.create_if_missing("/b", b"")
+        operations = [Create("/a", b"1"), Create("/b", b"2"), Set("/x", b""), Create("/c", b"3"), Set("/b", b"4", 0)]
+        answers = await it.fenced(Check("/epoch", 0), operations, together=together)
+        assert [type(each.error) for each in answers] == [type(None), NodeExists, NoNode, type(None), type(None)]
+        assert [answers[0].reply.value, answers[3].reply.value] == ["/a", "/c"]
+        changed = answers[4].reply.value
+        assert isinstance(changed, Stat)
+        assert changed.version == 1
+        assert (await it.ask(read("/b"))).value.data == b"4"
+
+    Stage().play(story)
+
+
+def test_many_operations_are_few_requests_if_none_is_refused() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.create_if_missing("/epoch", b"1")
+        answers = await it.fenced(Check("/epoch", 0), [Create(f"/a{each}", b"") for each in range(25)], together=10)
+        assert [each.error for each in answers] == [None] * 25
+        assert sum(each.kind is Kind.INVOKED and each.of("op") == "multi" for each in stage.sink.events) == 3
+
+    Stage().play(story)
+
+
+def test_a_fence_that_falls_between_two_multis_is_raised() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.create_if_missing("/epoch", b"1")
+        raises_epoch = Set("/epoch", b"2", 0)
+        with pytest.raises(BadVersion) as raised:
+            await it.fenced(Check("/epoch", 0), [Create("/a", b""), raises_epoch, Create("/b", b"")], together=2)
+        assert raised.value.path == "/epoch"
+        assert (await it.ask(lambda session: session.exists("/b"))).value is None
+
+    Stage().play(story)
+
+
+def test_many_znodes_are_read_together_each_with_its_own_error() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.other.create("/a", b"1")
+        await stage.other.create("/b", b"2")
+        it = client(stage)
+        found = await it.read_together(["/b", "/x", "/a"])
+        assert [each.data if isinstance(each, Node) else type(each) for each in found] == [b"2", NoNode, b"1"]
+        assert await it.read_together([]) == []
+        stage.server.break_connection(it.session.session_id)
+        again = await it.read_together(["/a"])
+        assert isinstance(again[0], Node)
 
     Stage().play(story)
 

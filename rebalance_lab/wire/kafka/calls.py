@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
@@ -21,17 +22,19 @@ from rebalance_lab.wire.kafka.schema import Message
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request and what its header says. `message`: None where a client asks for ApiVersions in a version that does
-    not exist; it gets an answer in version 0, which tells it what there is (Kafka's RequestContext.parseRequest)."""
+    not exist; it gets an answer in version 0, which tells it what there is (Kafka's RequestContext.parseRequest).
+    `body`: encodes the message, where whoever asks can do it cheaper."""
 
     key: ApiKey
     version: int
     client_id: str | None
     message: Message | None
+    body: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, message: Message, version: int, client_id: str | None) -> Call:
+    def of(cls, message: Message, version: int, client_id: str | None, body: Callable[[], bytes] | None = None) -> Call:
         """The call that carries a message."""
-        return cls(key_of(type(message)), version, client_id, message)
+        return cls(key_of(type(message)), version, client_id, message, body)
 
     @property
     def request(self) -> Any:
@@ -50,7 +53,11 @@ class KafkaCodec:
         """Raises UnwritableMessage and UnsupportedVersion."""
         assert request.message is not None, "nobody here asks in a version that does not exist"
         return encode_request(
-            request.message, request.version, correlation_id=correlation_id, client_id=request.client_id
+            request.message,
+            request.version,
+            correlation_id=correlation_id,
+            client_id=request.client_id,
+            body=None if request.body is None else request.body(),
         )
 
     def decode_request(self, frame: bytes) -> tuple[int, Call]:

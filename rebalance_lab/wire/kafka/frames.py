@@ -28,14 +28,17 @@ class Header(NamedTuple):
     end: int
 
 
-def encode_request(request: Message, version: int, *, correlation_id: int, client_id: str | None) -> bytes:
-    """Raises UnsupportedVersion and UnwritableMessage."""
+def encode_request(
+    request: Message, version: int, *, correlation_id: int, client_id: str | None, body: bytes | None = None
+) -> bytes:
+    """`body`: the request in this version without its header, if it has been encoded already. Raises UnsupportedVersion
+    and UnwritableMessage."""
     key = key_of(type(request))
     header = RequestHeader(
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
     head = codec(RequestHeader, _request_header_version(key, version)).encode(header)
-    return codec(type(request), version).encode(request, head)
+    return codec(type(request), version).encode(request, head) if body is None else head + body
 
 
 def read_header(frame: bytes) -> Header:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar, cast
+
+from msgspec.structs import replace
 
 from rebalance_lab.world import errors
 from rebalance_lab.world.ports import ReadOperation, WriteOperation
@@ -39,8 +40,11 @@ def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -
 def value(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> object:
     """The value of the reply: created paths are the client's own, and codes of single reads are errors."""
     if request.reads:
-        found = zip(request.reads, cast(tuple[Found, ...], answer.value), strict=True)
-        return tuple([_read(chroot, read, each, answer.zxid, session_id) for read, each in found])
+        found = cast(tuple[Found, ...], answer.value)
+        if not any(isinstance(each, int) for each in found):
+            return found
+        both = zip(request.reads, found, strict=True)
+        return tuple([_read(chroot, read, each, answer.zxid, session_id) for read, each in both])
     if not chroot.prefix:
         return answer.value
     if request.operation is Operation.CREATE:

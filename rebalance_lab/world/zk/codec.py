@@ -75,6 +75,8 @@ _ERROR = -1
 
 _part_header = wire.multiheader_struct
 _END: bytes = _part_header.pack(_ERROR, True, -1)
+#: The header of one read, and the length of its path.
+_read_header = struct.Struct("!i?ii").pack
 
 
 class ProtocolViolation(Exception):
@@ -128,7 +130,7 @@ def _body(request: Request, acls: list[Any]) -> bytes:  # noqa: PLR0911
         case Operation.MULTI:
             return _parts(_write(each, acls) for each in request.writes)
         case Operation.MULTI_READ:
-            return _parts(_read(each) for each in request.reads)
+            return _reads(request.reads)
         case Operation.SET_WATCHES:
             assert request.rearm is not None, "SetWatches without its lists"
             return _set_watches(request.rearm)
@@ -170,10 +172,16 @@ def _write(operation: WriteOperation, acls: list[Any]) -> tuple[int, bytes]:
             assert_never(operation)
 
 
-def _read(operation: ReadOperation) -> tuple[int, bytes]:
-    if isinstance(operation, GetRead):
-        return _GET_DATA, wire.GetData(operation.path, False).serialize()
-    return _GET_CHILDREN, wire.GetChildren(operation.path, False).serialize()
+def _reads(reads: Sequence[ReadOperation]) -> bytes:
+    """Each is a header, a path and whether to watch, which a multi-read cannot ask for."""
+    pieces = []
+    for each in reads:
+        path = each.path.encode()
+        pieces.append(_read_header(_GET_DATA if isinstance(each, GetRead) else _GET_CHILDREN, False, -1, len(path)))
+        pieces.append(path)
+        pieces.append(b"\0")
+    pieces.append(_END)
+    return b"".join(pieces)
 
 
 def in_requests(reads: Sequence[ReadOperation], prefix: str = "") -> Iterator[Sequence[ReadOperation]]:
@@ -301,11 +309,12 @@ Result = str | Stat | Node | tuple[str, ...] | Failed | None
 def _read_results(buffer: bytes, offset: int, end: int, count: int) -> list[Result]:
     """Raises ProtocolViolation: cut short, of an unknown type, or not `count` of them."""
     results: list[Result] = []
+    header, header_bytes = _part_header.unpack_from, _part_header.size
     while True:
-        if end - offset < _part_header.size:
+        if end - offset < header_bytes:
             short(offset, end)
-        kind, done, _ = _part_header.unpack_from(buffer, offset)
-        offset += _part_header.size
+        kind, done, _ = header(buffer, offset)
+        offset += header_bytes
         if done:
             break
         result, offset = _read_result(kind, buffer, offset, end)
@@ -317,19 +326,19 @@ def _read_results(buffer: bytes, offset: int, end: int, count: int) -> list[Resu
 
 def _read_result(kind: int, buffer: bytes, offset: int, end: int) -> tuple[Result, int]:
     """One result, and where the next header begins."""
+    if kind == _GET_DATA:
+        node = read_node(buffer, offset, end)
+        return node, offset + FRAME_LENGTH_BYTES + len(node.data) + STAT_BYTES
     if kind == _ERROR:
-        if end - offset < wire.int_struct.size:
+        if end - offset < FRAME_LENGTH_BYTES:
             short(offset, end)
-        return Failed(wire.int_struct.unpack_from(buffer, offset)[0]), offset + wire.int_struct.size
+        return Failed(_unpack_int(buffer, offset)[0]), offset + FRAME_LENGTH_BYTES
     if kind == wire.Create.type:
         return read_text(buffer, offset, end)
     if kind == wire.SetData.type:
         return read_stat(buffer, offset, end), offset + STAT_BYTES
     if kind in (wire.Delete.type, wire.CheckVersion.type):
         return None, offset
-    if kind == _GET_DATA:
-        node = read_node(buffer, offset, end)
-        return node, offset + wire.int_struct.size + len(node.data) + STAT_BYTES
     if kind == _GET_CHILDREN:
         return read_names(buffer, offset, end)
     raise ProtocolViolation(f"a result of type {kind} in the answer to a multi")

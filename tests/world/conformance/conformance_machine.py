@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from conformance_harness import Harness
@@ -12,6 +11,7 @@ from conformance_strategies import SESSIONS_LIMIT, operations, paths, payloads, 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from msgspec.structs import replace
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.kernel import Future
