@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import partial
 
 from controller.channels import Undelivered
@@ -75,13 +76,17 @@ class ControlLinks:
         """The broker's answer. Raises Undelivered."""
         try:
             connection = await self._connection(broker)
-            shared = isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest)
-            body = partial(self._bodies.encoded, request) if shared else None
-            asked = Call.of(request, VERSIONS[type(request)], self._client_id, body)
+            asked = Call.of(request, VERSIONS[type(request)], self._client_id, self._body(request))
             return await connection.request(asked, timeout_us=TIMEOUT_MS * 1000)
         except NetworkError as error:
             self._drop(broker.broker_id)
             raise Undelivered(str(error)) from None
+
+    def _body(self, request: Message) -> Callable[[], bytes] | None:
+        """Encodes a request that several brokers may be sent; None for others."""
+        if isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest):
+            return partial(self._bodies.encoded, request)
+        return None
 
     async def _connection(self, broker: LiveBroker) -> Connection[Call, Message]:
         """The connection to this life of the broker; that to an earlier one is closed."""

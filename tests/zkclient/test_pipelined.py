@@ -7,7 +7,7 @@ from client_stage import Stage
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, SessionExpired
-from rebalance_lab.world.ports import Check, Create, Node, Set, Stat, ZooKeeper
+from rebalance_lab.world.ports import Check, Create, Node, Set, Stat, WriteOperation, ZooKeeper
 from rebalance_lab.zkclient.pipelined import PipelinedClient, Request
 
 
@@ -117,7 +117,13 @@ def test_operations_behind_one_fence_answer_as_if_each_had_its_own(together: int
         it = client(stage)
         await it.create_if_missing("/epoch", b"1")
         await it.create_if_missing("/b", b"")
-        operations = [Create("/a", b"1"), Create("/b", b"2"), Set("/x", b""), Create("/c", b"3"), Set("/b", b"4", 0)]
+        operations: list[WriteOperation] = [
+            Create("/a", b"1"),
+            Create("/b", b"2"),
+            Set("/x", b""),
+            Create("/c", b"3"),
+            Set("/b", b"4", 0),
+        ]
         answers = await it.fenced(Check("/epoch", 0), operations, together=together)
         assert [type(each.error) for each in answers] == [type(None), NodeExists, NoNode, type(None), type(None)]
         assert [answers[0].reply.value, answers[3].reply.value] == ["/a", "/c"]
