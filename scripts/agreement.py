@@ -26,7 +26,7 @@ from rebalance_lab.analysis.agreement.statistics import (
 )
 from rebalance_lab.analysis.agreement.verdicts import LEAST_SHARE, SIGNIFICANT, Agreement
 from rebalance_lab.checks.model import ZK
-from rebalance_lab.cli.agree import compared
+from rebalance_lab.cli.agree_compared import compared
 from rebalance_lab.cli.agree_samples import stored_trials
 from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
 from rebalance_lab.trials import api

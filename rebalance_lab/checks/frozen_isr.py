@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from rebalance_lab.checks.broker_names import broker_names
@@ -136,7 +137,7 @@ class _Partition:
 
 def _stalls_us(history: History) -> Iterator[int]:
     """How long each batch of a leader waited until it was committed, its leader led no more, or the history ended."""
-    waiting: dict[tuple[str, Place], list[tuple[int, int]]] = {}
+    waiting: dict[tuple[str, Place], list[tuple[int, int]]] = {}  # heaps: the smallest offset first
     for event in events_of(history, APPENDED, COMMITTED, FOLLOWS, REPLICA_ENDED, Kind.FAULT_BIT):
         if event.kind is Kind.FAULT_BIT:
             done = [each for each in waiting if event.of("fault") == KILL and each[0] == event.of("target")]
@@ -145,11 +146,11 @@ def _stalls_us(history: History) -> Iterator[int]:
         for each in done:
             batches = waiting.setdefault(each, [])
             if event.kind is APPENDED:
-                batches.append((_number(event, "last"), event.at_us))
+                heappush(batches, (_number(event, "last"), event.at_us))
                 continue
             below = _number(event, "offset") if event.kind is COMMITTED else None
-            yield from (event.at_us - at_us for last, at_us in batches if below is None or last < below)
-            waiting[each] = [batch for batch in batches if below is not None and batch[0] >= below]
+            while batches and (below is None or batches[0][0] < below):
+                yield event.at_us - heappop(batches)[1]
     end_us = history.events[-1].at_us
     yield from (end_us - at_us for batches in waiting.values() for _, at_us in batches)
 

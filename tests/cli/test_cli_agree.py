@@ -13,7 +13,7 @@ from rebalance_lab.analysis.agreement.causes import SLOWED, Live
 from rebalance_lab.analysis.agreement.measures import Measured
 from rebalance_lab.analysis.agreement.verdicts import Agreement
 from rebalance_lab.cli import agree_samples
-from rebalance_lab.cli.agree import compared
+from rebalance_lab.cli.agree_compared import compared
 from rebalance_lab.cli.agree_samples import (
     LiveSample,
     live_sample,

@@ -181,7 +181,7 @@ def test_no_docker_engine(command: CommandLine, monkeypatch, tmp_path) -> None:
 
 
 def test_no_command_waits_for_spark_or_statistics_unless_it_needs_them() -> None:
-    code = "import sys, rebalance_lab.cli.main; print(*{'pyspark', 'pandas', 'scipy'} & set(sys.modules))"
+    code = "import sys, rebalance_lab.cli.main; print(*{'pyspark', 'pandas', 'scipy', 'numpy'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "\n"
 
 
