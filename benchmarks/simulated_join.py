@@ -97,7 +97,7 @@ class Group:
         )
         environment = self.world.environment(actor, process)
         closing = self.kernel.flag(f"close {actor}")
-        self.kernel.host(run_member(environment, spec, closing), f"member {actor}", process=process)
+        self.kernel.start_root(run_member(environment, spec, closing), f"member {actor}", process=process)
 
     async def prepare(self) -> ZooKeeper:
         runner = self.world.environment("runner", self.kernel.process("runner"))

@@ -140,7 +140,7 @@ class Result(TrialResult, _OfTrials):
     @property
     def as_expected(self) -> bool:
         """Whether every check found what the scenario expects, and none is unknown."""
-        return self.status == api.AS_EXPECTED
+        return self.status == api.TrialStatus.AS_EXPECTED
 
     @property
     def violated(self) -> tuple[str, ...]:

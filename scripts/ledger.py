@@ -140,9 +140,9 @@ def run(store: Path, *, real: bool) -> int:
                 print(f"failed: {result.plan.trial_id}: {result.why}", file=sys.stderr)
                 continue
             statuses[result.status] += 1
-            if result.status != api.AS_EXPECTED:
+            if result.status != api.TrialStatus.AS_EXPECTED:
                 print(f"{result.status}: {replay_command(result.folder)}", file=sys.stderr)
-        odd += statuses.total() - statuses[api.AS_EXPECTED]
+        odd += statuses.total() - statuses[api.TrialStatus.AS_EXPECTED]
         counts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
         print(f"{len(wanted)} trials needed, {len(wanted) - len(missing)} stored, run: {counts or 'none'}", flush=True)
     return int(odd > 0)

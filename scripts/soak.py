@@ -18,7 +18,7 @@ from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.outside.client import LIBRARIES
 
-EXIT_CODES = {api.AS_EXPECTED: 0, api.SURPRISE: 1}
+EXIT_CODES = {api.TrialStatus.AS_EXPECTED: 0, api.TrialStatus.SURPRISE: 1}
 UNKNOWN = 2
 
 

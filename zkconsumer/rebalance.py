@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from rebalance_lab.assignors import Assignment, Assignor, TopicPartition
 from rebalance_lab.history.events import Kind
+from rebalance_lab.history.rebalances import AttemptFailure, RebalanceOutcome
 from rebalance_lab.kernel import Future, Kernel, Lock
 from rebalance_lab.wire.paths import BROKER_IDS
 from rebalance_lab.wire.warnings import NO_BROKERS
@@ -47,14 +48,14 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """Why an attempt failed. `reason`: conflict, error or shutdown; `conflicts`: what others own."""
+    """Why an attempt failed. `conflicts`: what others own."""
 
     why: str
-    reason: str
+    reason: AttemptFailure
     conflicts: tuple[TopicPartition, ...] = ()
 
 
-_SHUTDOWN = AttemptFailed("the member is shutting down", "shutdown")
+_SHUTDOWN = AttemptFailed("the member is shutting down", AttemptFailure.SHUTDOWN)
 
 
 class Rebalancer:
@@ -107,19 +108,20 @@ class Rebalancer:
             attempts = 0
             for number in range(config.rebalance_max_retries):
                 if config.lab.cures.stop_retrying_on_shutdown and self._flags.shutting_down():
-                    self._ended("shutdown", attempts)
+                    self._ended(RebalanceOutcome.SHUTDOWN, attempts)
                     return
                 attempts += 1
                 if await self._try(number):
-                    self._ended("ok", attempts)
+                    self._ended(RebalanceOutcome.OK, attempts)
                     return
                 await self._stop_fetchers()
                 await self._tasks.sleep(config.rebalance_backoff_ms * 1000)
-            self._ended("shutdown" if self._flags.shutting_down() else "failed", attempts)
+            closes = self._flags.shutting_down()
+            self._ended(RebalanceOutcome.SHUTDOWN if closes else RebalanceOutcome.FAILED, attempts)
         self.failed.set(None)
         raise ConsumerRebalanceFailedException(self._settings.consumer_id, config.rebalance_max_retries)
 
-    def _ended(self, outcome: str, attempts: int) -> None:
+    def _ended(self, outcome: RebalanceOutcome, attempts: int) -> None:
         self._report.step(Kind.REBALANCE_ENDED, outcome=outcome, attempts=attempts)
 
     async def _try(self, number: int) -> bool:
@@ -127,7 +129,7 @@ class Rebalancer:
         try:
             failed = await self._attempt()
         except Exception as error:  # as in 0.8.2: any throwable is a failed attempt
-            failed = AttemptFailed(f"{type(error).__name__}: {error}", "error")
+            failed = AttemptFailed(f"{type(error).__name__}: {error}", AttemptFailure.ERROR)
         if failed is None:
             return True
         detail: dict[str, object] = {
@@ -179,7 +181,7 @@ class Rebalancer:
         conflicts = await self._claims.take(plan)
         if conflicts:
             names = ", ".join(f"{each.topic}/{each.partition}" for each in conflicts)
-            return AttemptFailed(f"owned by others: {names}", "conflict", tuple(conflicts))
+            return AttemptFailed(f"owned by others: {names}", AttemptFailure.CONFLICT, tuple(conflicts))
         owners = plan.owners[:-1] if self._settings.plant == Plant.LEAVE_ORPHAN else plan.owners
         self._ownership.swap(owners, plan.offsets)
         queue = self._streams.queue

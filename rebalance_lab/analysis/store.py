@@ -82,7 +82,7 @@ def trial_row(trial: Trial) -> dict[str, object]:
     """A trial as a row of TRIALS."""
     return {
         **of_trial(trial),
-        "generation": trial.generation,
+        "generation": trial.subject,
         "parameters": [(name, _text(value)) for name, value in trial.parameters.items()],
         "document": msgspec.json.encode(trial).decode(),
     }

@@ -53,6 +53,6 @@ def judge(history: History) -> dict[str, Finding]:
     """The finding of every check that applies, in the order of CHECKS; unknown where something else
     disturbed the trial (`disturbances`). Raises HistoryError for events that no recorder of this
     lab writes."""
-    checks = checks_of(history.trial.generation)
+    checks = checks_of(history.trial.subject)
     found = {name: check.judge(history) for name, check in checks.items() if check.applies(history)}
     return doubted(history, found)

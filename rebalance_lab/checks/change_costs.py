@@ -40,6 +40,7 @@ from rebalance_lab.checks.registry_state import (
 from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, cost, spaced_changes, uncountable
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import ChangeKind
 from rebalance_lab.history.views import actor_by_session, events_of, once, registry
 from rebalance_lab.wire.warnings import NO_BROKERS
 
@@ -170,7 +171,7 @@ def _comparison(history: History, change: SpacedChange) -> CostComparison:
 def _causes(history: History, change: SpacedChange, actual: Cost, due: Expected) -> dict[MemberKey, Cause]:
     """What triggered the one rebalance of each member that had one notification and was to rebalance for it. Changes of
     topics are left out: members with a filter rebalance for them without their watcher."""
-    if change.event is None or change.kind == "topic":
+    if change.event is None or change.kind == ChangeKind.TOPIC:
         return {}
     found = {}
     for life in change.members:
@@ -296,11 +297,11 @@ def _concerned(
     both = {key: member for key, member in after.members.items() if key in before.members}
     event = change.event
     assert event is not None
-    if change.kind == "broker":
+    if change.kind == ChangeKind.BROKER:
         idle = _found_no_broker(history)
         watching = frozenset(key for key, each in both.items() if _described(each.life) or key in idle)
         return watching, watching
-    if change.kind == "topic":
+    if change.kind == ChangeKind.TOPIC:
         topic = str(event.topic)
         reading = frozenset(key for key, each in both.items() if each.reads(topic))
         listing = frozenset(key for key, each in both.items() if each.filters) if event.kind is Kind.CREATED else ()
@@ -329,7 +330,7 @@ def _no_formula(history: History, change: SpacedChange, after: _Group, rebalanci
     unread = next((key[1] for key, each in members.items() if each.topics is None), None)
     if unread is not None:
         return f"the topics that {unread} subscribes to cannot be read"
-    if change.kind == "topic" and after.filters:
+    if change.kind == ChangeKind.TOPIC and after.filters:
         return "members with a topic filter also read the topics outside the rebalance"
     return _not_as_kafka(history, change, after, rebalancing) if rebalancing else None
 
@@ -377,7 +378,7 @@ def _subscribing(joiner: _Member) -> int:
 def _writes(history: History, change: SpacedChange, before: _Group, after: _Group) -> int:
     given_up = sum(each.owns for key, each in before.members.items() if key in after.members)
     partitions = sum(map(len, _partitions(after).values()))
-    return given_up + partitions + (change.kind == "join") + 2 * len(_missing(history, change, after))
+    return given_up + partitions + (change.kind == ChangeKind.JOIN) + 2 * len(_missing(history, change, after))
 
 
 def _partitions(group: _Group) -> dict[str, Sequence[int]]:
@@ -391,7 +392,7 @@ def _missing(history: History, change: SpacedChange, after: _Group) -> set[str]:
     topics = _partitions(after)
     owners = f"/consumers/{change.phase.group}/owners"
     needed = {"/consumers", f"/consumers/{change.phase.group}"}
-    needed |= {f"/consumers/{change.phase.group}/ids"} if change.kind == "join" else set()
+    needed |= {f"/consumers/{change.phase.group}/ids"} if change.kind == ChangeKind.JOIN else set()
     needed |= {owners, *(f"{owners}/{topic}" for topic in topics)} if topics else set()
     assert change.event is not None
     before = (change.event.zxid or 0) - 1

@@ -23,6 +23,7 @@ from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 
 #: ZooKeeper's error code if the znode to be created exists.
@@ -46,7 +47,7 @@ def conflicts_of(history: History, change: SpacedChange) -> list[Conflict]:
 
 def met(history: History, life: MemberLife, attempt: Attempt) -> bool:
     """Whether an attempt failed on a conflict that the registry does not contradict."""
-    return attempt.reason == "conflict" and _contradicted(history, life, attempt) is None
+    return attempt.reason == AttemptFailure.CONFLICT and _contradicted(history, life, attempt) is None
 
 
 def _contradicted(history: History, life: MemberLife, attempt: Attempt) -> str | None:

@@ -29,6 +29,7 @@ from rebalance_lab.checks.registry_state import (
 )
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.view_digest import view_digest
 
@@ -196,7 +197,7 @@ def _decision(
 ) -> Decision | None:
     attempt = rebalance.attempts[index]
     decided = attempt.decided
-    if decided is None or attempt.reason == "shutdown":
+    if decided is None or attempt.reason == AttemptFailure.SHUTDOWN:
         return None  # a member that shuts down does not act on it
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
@@ -219,7 +220,7 @@ def _decision(
         wants=attempt.wants,
         ended=ended,
         end_us=(ended or history.events[-1]).at_us,
-        conflicts=tuple(each for each in course if each.reason == "conflict"),
+        conflicts=tuple(each for each in course if each.reason == AttemptFailure.CONFLICT),
         named=read is None or read.is_named(decided),
         partitions=None if read is None else tuple((topic, each) for topic, its in read.partitions for each in its),
     )

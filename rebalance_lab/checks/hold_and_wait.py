@@ -22,6 +22,7 @@ from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.history.views import events_of, owners_by_member, owners_by_place
 
 
@@ -30,7 +31,10 @@ def judge(history: History) -> Finding:
     until_us, _ = closing_us(history)
     cycles = [] if clock_drifted(history) else wait_cycles(history, until_us)
     failed = events_of(history, Kind.ATTEMPT_FAILED)
-    numbers = {"count": len(cycles), "conflicts": sum(event.of("reason") == "conflict" for event in failed)}
+    numbers = {
+        "count": len(cycles),
+        "conflicts": sum(event.of("reason") == AttemptFailure.CONFLICT for event in failed),
+    }
     if cycles:
         why = ", ".join(f"{wait.member} holds {wait.holds} and waits for {wait.waits_for}" for wait in cycles[0])
         return violated(why, tuple(wait.failed.id for wait in cycles[0]), numbers)

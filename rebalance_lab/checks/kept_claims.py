@@ -26,6 +26,7 @@ from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.history.views import events_of, once, owners_by_member
 
 
@@ -84,7 +85,7 @@ def _wait(
 ) -> _Wait | None:
     """`until` ends the wait: the next attempt begins, or the rebalance ends; None if neither does."""
     failed = attempt.failed
-    if failed is None or attempt.reason == "shutdown":
+    if failed is None or attempt.reason == AttemptFailure.SHUTDOWN:
         return None
     began_us = failed.at_us + TOLERANCE_US
     ended_us = None if until is None else max(failed.at_us, until.at_us - TOLERANCE_US)

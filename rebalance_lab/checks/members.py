@@ -10,6 +10,7 @@ from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL
+from rebalance_lab.history.rebalances import RebalanceOutcome
 from rebalance_lab.history.views import events_of, once
 
 #: (actor, member)
@@ -109,7 +110,7 @@ class MemberLife:
     def gave_up_by(self, rest: Event) -> bool:
         """Whether the last rebalance that it had ended by a rest had failed."""
         ended = [each for each in self.rebalances if each.ended is not None and each.ended.at_us <= rest.at_us]
-        return bool(ended) and ended[-1].outcome == "failed"
+        return bool(ended) and ended[-1].outcome == RebalanceOutcome.FAILED
 
     def idle_us(self, begin_us: int, end_us: int) -> int:
         """How much of the time it was in no rebalance."""
@@ -183,7 +184,7 @@ class _LifeBuilder:
         return [] if life is None else [life]
 
     def _of_member(self, life: MemberLife, event: Event) -> None:
-        if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok":
+        if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == RebalanceOutcome.OK:
             life.settled = event
         match event.kind:
             case Kind.CONNECTED:

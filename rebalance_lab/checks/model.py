@@ -14,7 +14,7 @@ from rebalance_lab.checks.completeness import unknown_causes
 from rebalance_lab.history.events import EventId, Layer
 from rebalance_lab.history.files import History
 
-#: The subject of the ZooKeeper-era consumer groups, as stored trials name it (`Trial.generation`).
+#: The subject of the ZooKeeper-era consumer groups, as stored trials name it (`Trial.subject`).
 ZK = "zk"
 
 

@@ -36,6 +36,7 @@ from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure, RebalanceOutcome
 from rebalance_lab.history.views import events_of, once
 
 #: One suffices, or two for a member's own expiry and return, which are two changes; the rest is a margin.
@@ -59,7 +60,7 @@ def judge(history: History) -> Finding:
         "count": len(found),
         **{kind: sum(trouble.kind == kind for trouble in found) for kind in kinds},
         "rounds_most": max((len(rounds) for rounds in _rounds(history).values()), default=0),
-        "conflicts": sum(event.of("reason") == "conflict" for event in failed),
+        "conflicts": sum(event.of("reason") == AttemptFailure.CONFLICT for event in failed),
     }
     if found:
         return violated(found[0].why, found[0].witness, numbers)
@@ -122,7 +123,11 @@ def _exhausted(history: History) -> list[_Trouble]:
     found = []
     for life in member_lives(history):
         for index, rebalance in enumerate(life.rebalances):
-            if rebalance.outcome != "failed" or rebalance.ended is None or rebalance.ended.at_us > end_us:
+            if (
+                rebalance.outcome != RebalanceOutcome.FAILED
+                or rebalance.ended is None
+                or rebalance.ended.at_us > end_us
+            ):
                 continue
             after = life.rebalances[index + 1 :]
             if rebalance.ended.at_us <= assembled_us and _resumed(after, assembled_us):

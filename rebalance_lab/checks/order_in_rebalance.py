@@ -50,6 +50,7 @@ from rebalance_lab.checks.znodes import sessions_of, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.rebalances import RebalanceOutcome
 from rebalance_lab.history.views import actor_by_session, beliefs, effects, events_of, grouped, once, registry
 
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
@@ -307,7 +308,7 @@ class _Process:
         rebalance, ended = book.rebalance, book.rebalance.ended
         if book.sure or ended is None or (rebalance.attempts and rebalance.attempts[-1] is not book.attempt):
             return []
-        first = index if ended.of("outcome") == "ok" else index + 1 - max(1, len(rebalance.attempts))
+        first = index if ended.of("outcome") == RebalanceOutcome.OK else index + 1 - max(1, len(rebalance.attempts))
         for each in ours:
             if each.span.last >= first or (stood := self._stood(each, ended)) is False:
                 continue

@@ -36,6 +36,7 @@ from rebalance_lab.checks.operations import only_counted, recorded_singly, reque
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import RebalanceOutcome
 from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.warnings import NO_BROKERS
 
@@ -48,7 +49,7 @@ def carried_out(history: History, life: MemberLife, rebalance: Rebalance) -> boo
     ended, attempts = rebalance.ended, rebalance.attempts
     if ended is None:
         return True
-    if ended.of("outcome") != "ok":
+    if ended.of("outcome") != RebalanceOutcome.OK:
         return any(each.failed and _asked_any(history, life, each.began, each.failed) for each in attempts)
     if attempts and found_no_broker(history, attempts[-1], ended):
         return True
@@ -148,10 +149,10 @@ class Excuse(Enum):
 
 def excuse(history: History, life: MemberLife, rebalance: Rebalance, attempt: Attempt, ended: Event) -> Excuse:
     """Whether a rebalance that ended with `ended` may have released nothing. `attempt`: its last one."""
-    if ended.of("outcome") == "shutdown":
+    if ended.of("outcome") == RebalanceOutcome.SHUTDOWN:
         closing = life.closing
         return Excuse.SHOWN if closing is not None and closing.at_us <= ended.at_us else Excuse.NONE
-    if ended.of("outcome") == "failed":
+    if ended.of("outcome") == RebalanceOutcome.FAILED:
         tried = rebalance.attempts
         shown = bool(tried) and all(_failed(history, life, each) for each in tried)
         return Excuse.SHOWN if shown else Excuse.POSSIBLE

@@ -27,10 +27,11 @@ from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure, ChangeKind, RebalanceOutcome
 from rebalance_lab.history.views import events_of, once
 
 #: Paths below which the one change of each kind is seen.
-_PLACES = {"broker": "/brokers/ids/", "topic": "/brokers/topics/"}
+_PLACES: dict[str, str] = {ChangeKind.BROKER: "/brokers/ids/", ChangeKind.TOPIC: "/brokers/topics/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,9 @@ def _spaced(history: History, index: int, phase: Event, rest: Event) -> SpacedCh
 
 def _is(kind: str, event: Event) -> bool:
     """Whether a change in the registry is of the announced kind."""
-    if kind == "join":
+    if kind == ChangeKind.JOIN:
         return event.member is not None and event.kind is Kind.CREATED
-    if kind in ("leave", "crash"):
+    if kind in (ChangeKind.LEAVE, ChangeKind.CRASH):
         return event.member is not None and event.kind is Kind.DELETED
     return kind in _PLACES and str(event.of("path")).startswith(_PLACES[kind])
 
@@ -171,9 +172,9 @@ def _odd(life: MemberLife, rebalance: Rebalance, phase: Event, rest: Event) -> s
     killed = life.left_us is not None and life.left_us < rest.at_us  # perhaps in the middle of one
     if begin_us < phase.at_us or (end_us >= rest.at_us and not killed):
         return f"{life.member} rebalanced across the beginning or end"
-    if rebalance.outcome == "failed":
+    if rebalance.outcome == RebalanceOutcome.FAILED:
         return f"{life.member} gave up"
-    if any(one.failed is not None and one.reason != "conflict" for one in rebalance.attempts):
+    if any(one.failed is not None and one.reason != AttemptFailure.CONFLICT for one in rebalance.attempts):
         return f"an attempt of {life.member} failed without a conflict"
     return None
 

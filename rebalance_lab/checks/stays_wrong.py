@@ -28,6 +28,7 @@ from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.registry_state import Place, unrested
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import RebalanceOutcome
 from rebalance_lab.history.views import events_of
 
 
@@ -94,7 +95,9 @@ def _failed(history: History, rest: Event) -> Iterator[_Failed]:
         until = [each for each in life.rebalances if each.began.at_us <= rest.at_us]
         last = until[-1] if until else None
         left = life.left_us is not None and life.left_us < rest.at_us
-        if last is None or left or last.outcome != "failed" or last.ended is None or last.ended.at_us > rest.at_us:
+        if last is None or left or last.ended is None or last.ended.at_us > rest.at_us:
+            continue
+        if last.outcome != RebalanceOutcome.FAILED:
             continue
         wanted = frozenset((life.group, *each) for one in last.attempts for each in (*one.wants, *one.lost))
         tried, met_there = len(last.attempts), sum(met(history, life, each) for each in last.attempts)

@@ -57,7 +57,7 @@ def show(result: TrialResult) -> None:
     """One trial on the terminal: what happened to brokers, what differs from the expectation, then anomalies, then the
     other checks by name."""
     say(f"[bold]{title(result.trial)}[/]")
-    if narrator_of(result.trial.generation).is_printed:
+    if narrator_of(result.trial.subject).is_printed:
         for sentence in story_of(load(result.folder), result.folder):
             say(sentence, markup=False)
     expected = result.expected
@@ -73,7 +73,7 @@ def show(result: TrialResult) -> None:
         say(without_ids(why), lead="         ", markup=False)
     clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN and not shown[name]]
     say(", ".join(clean) or "none", lead=f"{styled(Outcome.CLEAN)}    ")
-    if unused := [name for name in checks_of(result.trial.generation) if name not in result.findings]:
+    if unused := [name for name in checks_of(result.trial.subject) if name not in result.findings]:
         say(f"{', '.join(unused)} (nothing in this trial for them to judge)", lead="n/a      ")
     say(styled(result.status), lead="status   ")
     whole(f"history  sha256 {result.trial.history_sha256}")

@@ -88,7 +88,7 @@ def sweep(
     console = progress() if as_json else answer()
     _name_odd(list(values), results, console)
     _name_failed(list(values), failed, store, console)
-    raise typer.Exit(exit_code([*(result.status for result in results), *(api.UNKNOWN for _ in failed)]))
+    raise typer.Exit(exit_code([*(result.status for result in results), *(api.TrialStatus.UNKNOWN for _ in failed)]))
 
 
 def _all_told(every: Iterator[api.Ended], store: Path, *, as_json: bool) -> list[api.Ended]:
@@ -151,9 +151,9 @@ def _show_group(group: list[api.TrialResult], console: Console) -> None:
 
 def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:
     """Name the trials that were not as expected: every surprise, and some of the unknown ones."""
-    odd = sorted((each for each in results if each.status != api.AS_EXPECTED), key=_order)
-    surprises = [each for each in odd if each.status == api.SURPRISE]
-    unknown = [each for each in odd if each.status == api.UNKNOWN]
+    odd = sorted((each for each in results if each.status != api.TrialStatus.AS_EXPECTED), key=_order)
+    surprises = [each for each in odd if each.status == api.TrialStatus.SURPRISE]
+    unknown = [each for each in odd if each.status == api.TrialStatus.UNKNOWN]
     for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
         found = ", ".join(f"{name} {result.findings[name].outcome}" for name in surprising(result))
         which = _which(keys, result.trial) + (f" ({found})" if found else "")

@@ -59,7 +59,7 @@ class Kind(StrEnum):
     OPERATIONS = "operations"  # with --ops counts, instead of each; detail: since_us, counts (op -> n), failed, unknown
 
     # op: a member's life
-    HOST_STARTED = "host-started"  # the OS process; detail: pid, boot_id, time_namespace
+    PROCESS_STARTED = "host-started"  # the OS process; detail: pid, boot_id, time_namespace
     LISTENING = "listening"  # the node takes connections; detail: host, port
     # connections to a peer are cut, slow, or as before; detail: peer, number, and what the state before did:
     # held_bytes, slowed_bytes, hung (connection attempts)

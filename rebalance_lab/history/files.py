@@ -35,7 +35,8 @@ MAX_SEED = 2**63 - 1
 class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     """The description of a trial: all that is needed to run it again and to judge it.
 
-    - `id`: the folder's name. `world`: simulated | processes. `generation`: zk.
+    - `id`: the folder's name. `world`: simulated | processes | containers.
+    - `subject`: what it is about, such as zk; trial.json and tables call it `generation`.
     - `control`: the scenario without its fault. `parameters`: every setting of the scenario.
     - `rules`: the rule set that its nodes followed. `implementation`: whose nodes took part: ours | real | mixed.
       Schema 1 had both in `rules`: described | shipped | real | mixed.
@@ -52,7 +53,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     id: str
     scenario: str
     world: str
-    generation: str
+    subject: str = msgspec.field(name="generation")
     rules: str
     seed: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEED)]
     control: bool

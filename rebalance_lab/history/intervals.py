@@ -231,7 +231,7 @@ def _found_holdings() -> dict[str, Holdings]:
 
 def ownership_intervals(history: History) -> list[Interval]:
     """The intervals of all three layers of a trial, sorted by (layer, group, topic, partition, begin, member)."""
-    holdings = holdings_by_subject().get(history.trial.generation)
+    holdings = holdings_by_subject().get(history.trial.subject)
     if holdings is not None:
         return sorted(holdings(history), key=sort_key)
     events = history.events

@@ -81,7 +81,7 @@ class Kernel:
         return Process(self, name)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
-        """Start a task. Only scopes and `host` use this; protocol code spawns tasks in a scope.
+        """Start a task. Only scopes and `start_root` use this; protocol code spawns tasks in a scope.
 
         Raises KernelClosed after `close`.
         """
@@ -93,7 +93,7 @@ class Kernel:
         self.ready(task)
         return task
 
-    def host(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
+    def start_root(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
         """Start a root task. If it fails, the driver's run raises its error. Cancelling it is not a failure, because
         the code that cancels it knows about it."""
         task = self.spawn(coroutine, name, process=process)

@@ -119,7 +119,7 @@ def render(
             surprises=surprises_of(analysis, lambda trial: _replay(trial, analysis.verdicts, where.folders)),
             places=places,
             pages=where.pages,
-            words=terms_of(dict.fromkeys(trial.generation for trial in analysis.trials)),
+            words=terms_of(dict.fromkeys(trial.subject for trial in analysis.trials)),
             sections=sections,
             scripts=scripts() if charts else None,
             specs=specs_json({f"chart-{chart.id}": chart.spec for chart in charts}),

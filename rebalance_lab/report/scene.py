@@ -103,7 +103,7 @@ class Scene:
     @property
     def words(self) -> Words:
         """The words of the trial's subject."""
-        return words_of(self.trial.generation)
+        return words_of(self.trial.subject)
 
     def since_start(self, event: Event) -> int:
         return event.at_us - self.origin_us
@@ -165,7 +165,7 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
     closing = [event.at_us - origin_us for event in events if event.kind is Kind.PHASE and event.of("name") == CLOSING]
     spans = spans_of(history.trial.id, intervals, origin_us)
     rows = tuple(sorted({row_of(span) for span in spans}))
-    words = words_of(history.trial.generation)
+    words = words_of(history.trial.subject)
     lanes = [(row, layer) for row in rows for layer in LAYERS if words.have[layer].none]
     due_us = min((event.at_us - origin_us for event in events if event.kind is words.due_from), default=0)
     begins_us = _first_held(spans, lanes) if words.due_from is None else dict.fromkeys(lanes, due_us)

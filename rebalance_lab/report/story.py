@@ -47,7 +47,7 @@ def about(trial: Trial) -> str:
 
 def rules_in_words(trial: Trial) -> str:
     """Which rules the trial's nodes follow, and whose they are."""
-    return words_of(trial.generation).rules.get(trial.variant, trial.variant)
+    return words_of(trial.subject).rules.get(trial.variant, trial.variant)
 
 
 def cast(scene: Scene) -> str:

@@ -106,7 +106,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
             spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
             costs = tuple(herd_costs_of(History(portrait.trial, scene.events)))
             cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
-        story = narrator_of(portrait.trial.generation).tell(scene, [finding.outcome for finding in wrong])
+        story = narrator_of(portrait.trial.subject).tell(scene, [finding.outcome for finding in wrong])
     return Shown(
         **{each.name: getattr(portrait, each.name) for each in fields(Portrait)},
         scene=scene,
@@ -148,7 +148,7 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
             about=f"{about(trial)}. On a {where}.",
             status=status_of((*shown.findings, *shown.statements)),
             home=home,
-            words=terms_of([trial.generation]),
+            words=terms_of([trial.subject]),
             textures=textured(),
         )
     )

@@ -97,13 +97,13 @@ class NodeProcess:
         next_n = next_number(Path(spec.events))
         sink = FileSink(Path(spec.events))
         factory, environment = live_node(self._live, spec, sink, next_n=next_n)
-        environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
+        environment.recorder.emit(Layer.OP, Kind.PROCESS_STARTED, detail=identity())
         self._factories[spec.actor] = factory
         self._environments[spec.actor] = environment
         self._closing[spec.actor] = kernel.flag(f"close {spec.actor}")
         role = role_of(spec)
         run = role.run(environment, spec, self._closing[spec.actor])
-        task: Task[None] = kernel.host(run, f"{role.name} {spec.actor}")
+        task: Task[None] = kernel.start_root(run, f"{role.name} {spec.actor}")
         task.on(lambda _done: self._left(spec.actor, sink))
 
     def _left(self, actor: str, sink: FileSink) -> None:

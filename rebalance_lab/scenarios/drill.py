@@ -17,6 +17,7 @@ from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.silence import pause_outlives_session
+from rebalance_lab.history.rebalances import ChangeKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
@@ -33,7 +34,7 @@ async def drill(lab: GroupLab) -> None:
     members = lab.plan.number("members")
     await lab.prepare()
     for number in range(members):
-        lab.phase(f"member {number + 1} joins", change="join", members=number)
+        lab.phase(f"member {number + 1} joins", change=ChangeKind.JOIN, members=number)
         await join(lab)
         await lab.rest(f"member {number + 1} joined")
     if lab.plan.control:
@@ -60,14 +61,14 @@ async def goings(lab: GroupLab, members: int) -> None:
     """Two members leave and two are killed; each gets a successor."""
     first, second, *others = lab.members
     for member, go, change in (
-        (first, leave, "leave"),
-        (second, leave, "leave"),
-        *((other, kill, "crash") for other in others[:2]),
+        (first, leave, ChangeKind.LEAVE),
+        (second, leave, ChangeKind.LEAVE),
+        *((other, kill, ChangeKind.CRASH) for other in others[:2]),
     ):
         lab.phase(f"{member.actor} goes: {change}", change=change, members=members)
         await go(lab, member)
         await lab.rest(f"{member.actor} is gone")
-        lab.phase(f"the successor of {member.actor} joins", change="join", members=members - 1)
+        lab.phase(f"the successor of {member.actor} joins", change=ChangeKind.JOIN, members=members - 1)
         await join(lab)
         await lab.rest(f"the successor of {member.actor} joined")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
+from rebalance_lab.history.rebalances import ChangeKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberOptions
 from rebalance_lab.subjects.zk_group.shares import topics_may_differ
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
@@ -35,7 +36,7 @@ async def group_scope(lab: GroupLab) -> None:
         lab.phase("control")
         await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
     else:
-        lab.phase("a reader of b joins", change="join", members=3)
+        lab.phase("a reader of b joins", change=ChangeKind.JOIN, members=3)
         await join(lab, READS_B)
         await lab.rest("a reader of b joined")
         if not lab.plan.has_real_nodes:

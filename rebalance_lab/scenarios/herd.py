@@ -25,6 +25,7 @@ from rebalance_lab.faults.cluster import add_broker, remove_broker
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.rebalances import ChangeKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
@@ -56,24 +57,24 @@ async def herd(lab: GroupLab) -> None:
 
 async def changes(lab: GroupLab, members: int, cure: LabSettings) -> None:
     """Every kind of change once. The group is at rest before each."""
-    lab.phase("one joins", change="join", members=members)
+    lab.phase("one joins", change=ChangeKind.JOIN, members=members)
     comer = await join(lab, MemberOptions(lab=cure))
     await lab.rest("one joined")
-    lab.phase("it leaves", change="leave", members=members + 1)
+    lab.phase("it leaves", change=ChangeKind.LEAVE, members=members + 1)
     await leave(lab, comer)
     await lab.rest("it left")
-    lab.phase("another joins", change="join", members=members)
+    lab.phase("another joins", change=ChangeKind.JOIN, members=members)
     # This id sorts before all others, so the member owns something, however many there are.
     victim = await join(lab, MemberOptions(consumer_id="0", lab=cure))
     await lab.rest("another joined")
-    lab.phase("it is killed", change="crash", members=members + 1)
+    lab.phase("it is killed", change=ChangeKind.CRASH, members=members + 1)
     await kill(lab, victim)
     await lab.rest("its session ended")
     broker = lab.plan.number("brokers")
-    lab.phase("a broker comes", change="broker", members=members)
+    lab.phase("a broker comes", change=ChangeKind.BROKER, members=members)
     await add_broker(lab, broker)
     await lab.rest("a broker came")
-    lab.phase("it goes", change="broker", members=members)
+    lab.phase("it goes", change=ChangeKind.BROKER, members=members)
     await remove_broker(lab, broker)
     await lab.rest("it went")
 

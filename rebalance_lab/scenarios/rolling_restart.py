@@ -9,6 +9,7 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.rebalances import ChangeKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
@@ -23,10 +24,10 @@ async def rolling_restart(lab: GroupLab) -> None:
         lab.phase("control")
         await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
     for old in [] if lab.plan.control else running:
-        lab.phase(f"{old.actor} leaves", change="leave", members=members)
+        lab.phase(f"{old.actor} leaves", change=ChangeKind.LEAVE, members=members)
         await leave(lab, old)
         await lab.rest(f"{old.actor} left")
-        lab.phase(f"the successor of {old.actor} joins", change="join", members=members - 1)
+        lab.phase(f"the successor of {old.actor} joins", change=ChangeKind.JOIN, members=members - 1)
         await join(lab)
         await lab.rest(f"the successor of {old.actor} joined")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.rebalances import ChangeKind
 from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab, MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
@@ -26,7 +27,7 @@ async def walkthrough(lab: GroupLab) -> None:
     options = by_filter if lab.plan.switch("filter") else AS_PLANNED
     await lab.prepare()
     for number, row in enumerate(JOINS[:1] if lab.plan.control else JOINS):
-        lab.phase(f"member {number + 1} joins", change="join", members=number, published=published(lab, row))
+        lab.phase(f"member {number + 1} joins", change=ChangeKind.JOIN, members=number, published=published(lab, row))
         await join(lab, options)
         await lab.rest(f"member {number + 1} joined")
     if lab.plan.control:
@@ -34,7 +35,9 @@ async def walkthrough(lab: GroupLab) -> None:
     else:
         for number, row in enumerate(LEAVES):
             living = len(JOINS) - number
-            lab.phase(f"member {number + 1} leaves", change="leave", members=living, published=published(lab, row))
+            lab.phase(
+                f"member {number + 1} leaves", change=ChangeKind.LEAVE, members=living, published=published(lab, row)
+            )
             await leave(lab, lab.members[number])
             await lab.rest(f"member {number + 1} left")
     await lab.close()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.rebalances import RebalanceOutcome
 from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.subjects.zk_group.cluster import broker_znode
@@ -70,7 +71,7 @@ class MemberEvents:
 
     def _ended(self, event: Event) -> None:
         self.outcome = str(event.of("outcome"))
-        if self.outcome == "failed":
+        if self.outcome == RebalanceOutcome.FAILED:
             attempts = event.of("attempts")
             self.gave_up += 1
             self.attempts = attempts if isinstance(attempts, int) else 0
@@ -89,7 +90,7 @@ class MemberEvents:
             return busy
         if self.outcome is None:
             return "it has not rebalanced yet"
-        return None if self.outcome == "ok" else f"it gave up a rebalance after {self.attempts} attempts"
+        return None if self.outcome == RebalanceOutcome.OK else f"it gave up a rebalance after {self.attempts} attempts"
 
     def disagrees(self, registered: Registered, owners: Mapping[int, str]) -> str | None:
         """Why it does not know what the registry says; None when it does."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from itertools import islice, product
 from pathlib import Path
@@ -55,12 +56,18 @@ __all__ = [
 #: Among a trial's settings: the name of a planted bug.
 PLANT = "plant"
 
-AS_EXPECTED, SURPRISE, UNKNOWN = "as expected", "surprise", "unknown"
-
 #: Errors that would end every other trial of a sweep, too.
 _HOPELESS = (PlanError, OSError, EmbeddedServerError)
 
 R = TypeVar("R")
+
+
+class TrialStatus(StrEnum):
+    """A trial's findings compared with the expectations of its scenario."""
+
+    AS_EXPECTED = "as expected"
+    SURPRISE = "surprise"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +79,13 @@ class TrialResult:
     findings: Mapping[str, Finding]
 
     @property
-    def status(self) -> str:
-        """as expected | surprise | unknown: the findings compared with the scenario's expectations. An unknown check
-        makes the trial unknown, even if the scenario allows both outcomes, as neither was shown."""
+    def status(self) -> TrialStatus:
+        """An unknown check makes the trial unknown, even if the scenario allows both outcomes, as neither was shown."""
         expected = self.expected
         outcomes = {name: finding.outcome for name, finding in self.findings.items()}
         if any(outcome not in {expected.get(name, outcome), Outcome.UNKNOWN} for name, outcome in outcomes.items()):
-            return SURPRISE
-        return UNKNOWN if Outcome.UNKNOWN in outcomes.values() else AS_EXPECTED
+            return TrialStatus.SURPRISE
+        return TrialStatus.UNKNOWN if Outcome.UNKNOWN in outcomes.values() else TrialStatus.AS_EXPECTED
 
     @property
     def expected(self) -> Mapping[str, Outcome]:
@@ -144,7 +150,7 @@ def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
     """The outcome that a trial's scenario expects of every check of its subject, by name. Raises ValueError if the
     scenario leaves out such a check or names another."""
     expected = scenario(trial.scenario).expects(plan_like(trial))
-    if odd := ", ".join(sorted(set(expected) ^ set(checks_of(trial.generation)))):
+    if odd := ", ".join(sorted(set(expected) ^ set(checks_of(trial.subject)))):
         raise ValueError(f"scenario {trial.scenario} must expect something of every check; look at: {odd}")
     return expected
 

@@ -74,7 +74,7 @@ def trial_record(
         id=trial_id,
         scenario=plan.scenario,
         world=plan.world,
-        generation=subject.name,
+        subject=subject.name,
         rules=plan.rules,
         implementation=plan.implementation,
         seed=plan.seed,

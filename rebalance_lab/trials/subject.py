@@ -77,7 +77,7 @@ def _no_demands(_plan: Plan) -> None:
 class Subject:
     """One kind of system.
 
-    - `name`: as stored trials name it (`Trial.generation`), and checks in `applies_to`.
+    - `name`: as stored trials name it (`Trial.subject`), and checks in `applies_to`.
     - `rules`: the rule sets that its plans may name; the first is the default.
     - `lab`: the interface for its scripts. `tracker`: when its nodes are at rest.
     - `demands`: raises PlanError for a plan that cannot be carried out.

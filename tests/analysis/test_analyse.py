@@ -31,7 +31,7 @@ def as_live(folder: Path) -> Path:
     history = load(folder)
     ends = {event.actor: event for event in history.events}
     members = {event.actor for event in history.events if event.kind is Kind.MEMBER_STARTED}
-    hosts = [Event(m, ends[m].n + 1, ends[m].at_us, Layer.OP, Kind.HOST_STARTED) for m in sorted(members)]
+    hosts = [Event(m, ends[m].n + 1, ends[m].at_us, Layer.OP, Kind.PROCESS_STARTED) for m in sorted(members)]
     trial = msgspec.structs.replace(
         history.trial,
         id=f"live-{folder.name}",

@@ -17,7 +17,7 @@ def live(story: Story | None = None, **told: Any) -> History:
     """Proved live, but for what is told; m1 started in a host of its own."""
     if story is None:
         story = Story(world="processes")
-        story.add(0, "m1", Kind.HOST_STARTED, group=None)
+        story.add(0, "m1", Kind.PROCESS_STARTED, group=None)
         story.started(1, "m1")
     history = story.history()
     versions = {"zookeeper": "3.9.3"}
@@ -44,7 +44,7 @@ def test_a_live_trial_names_the_boot_its_time_and_the_version_of_its_server(
 def test_every_member_of_a_live_trial_runs_in_a_process_that_is_recorded() -> None:
     story = Story(world="processes")
     for actor in ("m1", "m2"):
-        story.add(0, actor, Kind.HOST_STARTED, group=None)
+        story.add(0, actor, Kind.PROCESS_STARTED, group=None)
         story.started(1, actor)
     assert unproved(live(story)) is None
     story.started(2, "m3")

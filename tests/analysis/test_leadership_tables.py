@@ -69,7 +69,7 @@ def random_states(name: str, seed: int) -> History:
         }
         at_us, zxid = 1000 * dice.randint(0, 30), dice.randint(1, 9)
         events.append(Event("zookeeper", n, at_us, Layer.REGISTRY, kind, zxid=zxid, detail=detail))
-    return History(trial(name, seed=seed, generation="replication"), merge(events))
+    return History(trial(name, seed=seed, subject="replication"), merge(events))
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def test_the_checks_of_the_lab_are_there_in_order() -> None:
 def test_judge_asks_every_check_that_applies() -> None:
     history = Story().history()
     assert list(checks.judge(history)) == [
-        name for name, check in checks.checks_of(history.trial.generation).items() if check.applies(history)
+        name for name, check in checks.checks_of(history.trial.subject).items() if check.applies(history)
     ]
 
 

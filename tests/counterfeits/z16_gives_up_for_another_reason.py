@@ -7,6 +7,7 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure
 from zkconsumer.claims import Claims, Plan
 from zkconsumer.rebalance import AttemptFailed, Rebalancer
 
@@ -28,7 +29,7 @@ def false(seed: int) -> History:
     async def attempt(self: Rebalancer) -> AttemptFailed | None:
         tries[self] += 1
         if "host-m3" in self._settings.consumer_id and tries[self] <= ATTEMPTS:
-            return AttemptFailed("NoNode: /consumers/g1/ids", "error")
+            return AttemptFailed("NoNode: /consumers/g1/ids", AttemptFailure.ERROR)
         return await _ATTEMPT(self)
 
     with patch.object(Claims, "take", take), patch.object(Rebalancer, "_attempt", attempt):

@@ -6,6 +6,7 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure
 from zkconsumer.claims import Plan
 from zkconsumer.fetchers import Share
 from zkconsumer.rebalance import AttemptFailed, Rebalancer
@@ -19,7 +20,7 @@ async def take(self: Rebalancer, plan: Plan) -> AttemptFailed | None:
     conflicts = await self._claims.take(plan)
     if conflicts:
         await self._claims.let_go()
-        return AttemptFailed("owned by others", "conflict", tuple(conflicts))
+        return AttemptFailed("owned by others", AttemptFailure.CONFLICT, tuple(conflicts))
     shares = dict(plan.owners)
     others = tuple(each for each in _ALL if each not in shares)
     if len(others) in (0, len(_ALL)):
@@ -28,7 +29,7 @@ async def take(self: Rebalancer, plan: Plan) -> AttemptFailed | None:
         self._fetchers.start([Share(each, queue(each.topic, thread)) for each, thread in plan.owners])
         return None
     self._claims._held, self._claims._won = plan, dict.fromkeys(shares)
-    return AttemptFailed("owned by others", "conflict", others)
+    return AttemptFailed("owned by others", AttemptFailure.CONFLICT, others)
 
 
 def false(seed: int) -> History:

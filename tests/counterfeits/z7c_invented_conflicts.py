@@ -6,6 +6,7 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure
 from zkconsumer.rebalance import AttemptFailed, Rebalancer
 
 _ATTEMPT = Rebalancer._attempt
@@ -24,7 +25,7 @@ def false(seed: int) -> History:
         await self._view.brokers()
         assignment = self._decide(self._seen(await self._view.snapshot()))
         await self._view.offsets(each for each, _ in assignment.owners)
-        return AttemptFailed("owned by others: t1/0", "conflict", (TopicPartition("t1", 0),))
+        return AttemptFailed("owned by others: t1/0", AttemptFailure.CONFLICT, (TopicPartition("t1", 0),))
 
     with patch.object(Rebalancer, "_attempt", attempt):
         return trial("herd", seed, rules="shipped", settings={"members": "4"})

@@ -7,6 +7,7 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
+from rebalance_lab.history.rebalances import AttemptFailure
 from zkconsumer.claims import Plan
 from zkconsumer.rebalance import AttemptFailed, Rebalancer
 
@@ -26,7 +27,7 @@ def false(seed: int) -> History:
         assert not await self._claims.take(plan)
         for each, _ in reversed(plan.owners):
             await self._claims._delete(each)
-        return AttemptFailed("owned by others: t1/1", "conflict", (_OTHERS,))
+        return AttemptFailed("owned by others: t1/1", AttemptFailure.CONFLICT, (_OTHERS,))
 
     with patch.object(Rebalancer, "_take", take):
         return trial("split-brain", seed, settings={"partitions": "4"})

@@ -99,7 +99,7 @@ def ran(command: str) -> tuple[History, dict[str, Finding]]:
 def test_what_it_runs_comes_out_as_expected(command: str) -> None:
     history, found = ran(command)
     status = api.TrialResult(Path(), history.trial, found).status
-    assert status == (api.SURPRISE if history.trial.plant else api.AS_EXPECTED)
+    assert status == (api.TrialStatus.SURPRISE if history.trial.plant else api.TrialStatus.AS_EXPECTED)
 
 
 @pytest.mark.parametrize(("command", "checks"), SHOWN)

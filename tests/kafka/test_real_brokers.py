@@ -102,7 +102,7 @@ def told_again(history: History, folder: Path, actor: str, log: str) -> History:
     file.write_text(log)
     theirs = [event for event in history.events if event.actor == actor]
     reader = BrokerLogReader(actor, MemorySink(), wall_offset_us=history.trial.wall_offset_us)
-    reader.host(theirs[0].detail or {}, 0)
+    reader.process_started(theirs[0].detail or {}, 0)
     for line in LogFile(file).poll():
         reader.feed(line)
     others = [event for event in history.events if event.actor != actor]

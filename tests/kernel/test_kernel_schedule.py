@@ -261,7 +261,7 @@ def test_a_failing_root_task_ends_the_run_in_both_worlds():
         raise ValueError("root broke")
 
     async def main(kernel: Kernel) -> None:
-        kernel.host(bad(kernel), "bad")
+        kernel.start_root(bad(kernel), "bad")
         await Future("never")
 
     simulation = Simulation(seed=9)
@@ -276,7 +276,7 @@ def test_a_failing_root_task_ends_the_run_in_both_worlds():
 
 def test_a_root_task_that_ends_well_ends_nothing():
     async def main(kernel: Kernel) -> str:
-        task = kernel.host(one(kernel.sleep(1_000)), "good")
+        task = kernel.start_root(one(kernel.sleep(1_000)), "good")
         await task
         return "end"
 
@@ -288,7 +288,7 @@ def test_a_root_task_that_ends_well_ends_nothing():
 
 def test_a_root_task_that_was_cancelled_is_no_failure():
     async def main(kernel: Kernel) -> str:
-        task = kernel.host(one(Future("never")), "follower")
+        task = kernel.start_root(one(Future("never")), "follower")
         await kernel.sleep(1_000)
         task.cancel("not needed")
         await kernel.sleep(1_000)

@@ -173,10 +173,10 @@ def test_a_second_life_begins_without_what_the_first_believed() -> None:
     reader = log_reader()
     for line in LogFile(VECTORS / "kafka_broker_expired.log").poll()[:20]:
         reader.feed(line)
-    reader.host({"pid": 7}, 10**13)
+    reader.process_started({"pid": 7}, 10**13)
     reader.feed(LogLine(10**13 + 5, "DEBUG", "kafka-shutdown-hook", "KafkaController", "[Controller id=1] Resigning"))
     started = reader.take()[-1]
-    assert (started.kind, started.session, started.detail) == (Kind.HOST_STARTED, None, {"pid": 7})
+    assert (started.kind, started.session, started.detail) == (Kind.PROCESS_STARTED, None, {"pid": 7})
 
 
 def test_lines_of_a_stack_trace_are_left_out() -> None:

@@ -55,7 +55,7 @@ class Story:
             id="story",
             scenario="story",
             world=self._world,
-            generation="zk",
+            subject="zk",
             rules="described",
             seed=1,
             control=not faulty if self._control is None else self._control,

@@ -64,7 +64,7 @@ def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> 
     for _ in range(ATTEMPTS):
         for result in api.sweep(waiting.values(), tmp_path_factory.mktemp("store"), 2):
             by_id[result.trial.id.rpartition("-")[0].rpartition("-")[0]] = result
-        waiting = {each: plan for each, plan in waiting.items() if by_id[each].status == api.UNKNOWN}
+        waiting = {each: plan for each, plan in waiting.items() if by_id[each].status == api.TrialStatus.UNKNOWN}
     return by_id
 
 
@@ -77,7 +77,7 @@ class TestReplicated:
     def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan, fault: str) -> None:
         result = results[plan.trial_id]
         findings = [f"{name}: {finding.outcome}: {finding.why}" for name, finding in result.findings.items()]
-        assert result.status == api.AS_EXPECTED, "\n".join([str(result.folder), *findings])
+        assert result.status == api.TrialStatus.AS_EXPECTED, "\n".join([str(result.folder), *findings])
 
     def test_its_fault_has_a_proof(self, results: dict[str, api.TrialResult], plan: Plan, fault: str) -> None:
         assert proofs(load(results[plan.trial_id].folder), fault)

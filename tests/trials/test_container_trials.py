@@ -94,11 +94,11 @@ class TestScenario:
 
     def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
         result = results[plan.trial_id]
-        assert result.status == api.AS_EXPECTED, told(result)
+        assert result.status == api.TrialStatus.AS_EXPECTED, told(result)
 
     def test_all_processes_have_one_clock(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
         history = load(results[plan.trial_id].folder)
-        hosts = [event.detail or {} for event in history.events if event.kind is Kind.HOST_STARTED]
+        hosts = [event.detail or {} for event in history.events if event.kind is Kind.PROCESS_STARTED]
         assert len(hosts) >= plan.number("members")
         assert {clock_of(each) for each in hosts} == {clock_of(identity())} == set(history.trial.boot_ids)
 
@@ -113,7 +113,7 @@ class TestBroker:
     def test_its_client_reaches_it_from_another_container(self, docker_engine: Engine, tmp_path: Path) -> None:
         assert docker_engine.session
         result = api.run(contained("broker-crash", settings={"messages": "100"}), tmp_path)
-        assert result.status == api.AS_EXPECTED, told(result)
+        assert result.status == api.TrialStatus.AS_EXPECTED, told(result)
         history = load(result.folder)
         (address,) = {str(event.of("host")) for event in history.events if event.kind is Kind.LISTENING}
         assert not ip_address(address).is_loopback

@@ -41,7 +41,7 @@ def test_a_trial_is_alone_below_a_znode_that_goes_with_it(
 ) -> None:
     client.create("/somebody-elses", b"")
     result = api.run(api.make_plan("leave", world="processes"), tmp_path)
-    assert result.status == api.AS_EXPECTED, result.findings
+    assert result.status == api.TrialStatus.AS_EXPECTED, result.findings
     paths = [str(event.of("path")) for event in load(result.folder).events if event.kind is Kind.CREATED]
     assert any(path.startswith("/consumers/g1/ids/g1_host-m1-") for path in paths), paths
     assert not [path for path in paths if path.startswith((TRIALS, "/somebody"))]
@@ -68,7 +68,7 @@ def test_what_others_write_meanwhile_is_no_lost_record(
     finally:
         over.set()
         writer.join()
-    assert result.status == api.AS_EXPECTED, result.findings
+    assert result.status == api.TrialStatus.AS_EXPECTED, result.findings
     assert any(event.of("passed") for event in load(result.folder).events), "others wrote between its transactions"
 
 

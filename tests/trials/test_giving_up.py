@@ -48,7 +48,7 @@ def test_no_check_takes_it_for_clean(given_up: History) -> None:
     found = judge(given_up)
     assert [name for name, each in found.items() if each.outcome is Outcome.CLEAN] == []
     assert f"the runner gave up: {gave_up(given_up)}" in found["registration"].why
-    assert api.TrialResult(Path(), given_up.trial, found).status != api.AS_EXPECTED
+    assert api.TrialResult(Path(), given_up.trial, found).status != api.TrialStatus.AS_EXPECTED
 
 
 def test_the_same_plan_gives_up_in_the_same_history(given_up: History, tmp_path: Path) -> None:

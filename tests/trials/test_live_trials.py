@@ -102,7 +102,7 @@ class TestTrials:
     @pytest.mark.parametrize("plan", AS_EXPECTED, ids=lambda plan: plan.trial_id)
     def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
         result = results[plan.trial_id]
-        assert result.status == api.AS_EXPECTED, told(result)
+        assert result.status == api.TrialStatus.AS_EXPECTED, told(result)
 
     @pytest.mark.parametrize(("plant", "check"), PLANTED.items())
     def test_a_planted_bug_is_caught(self, results: dict[str, api.TrialResult], plant: str, check: str) -> None:

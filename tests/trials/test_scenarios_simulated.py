@@ -30,7 +30,7 @@ SIMULATED = [name for name in scenario_names() if "simulated" in scenario(name).
 def come_out_as_expected(name: str, rules: str, seeds: Iterable[int], *, control: bool) -> None:
     for seed in seeds:
         history, _ = simulate(make_plan(name, rules=rules, seed=seed, control=control))
-        assert status(history) == api.AS_EXPECTED, (rules, seed, control)
+        assert status(history) == api.TrialStatus.AS_EXPECTED, (rules, seed, control)
 
 
 @pytest.mark.parametrize("control", [False, True])
@@ -60,7 +60,7 @@ def test_a_check_that_is_unknown_leaves_its_trial_unknown() -> None:
         "effect_overlap",
         "zombie_overlap",
     ]
-    assert status(history) == api.UNKNOWN
+    assert status(history) == api.TrialStatus.UNKNOWN
 
 
 @pytest.mark.parametrize("check_owner", ["false", "true"])
@@ -69,7 +69,7 @@ def test_a_blind_release_is_never_unknown(check_owner: str) -> None:
         history, _ = simulate(make_plan("blind-release", seed=seed, settings={"check_owner": check_owner}))
         ill = Outcome.CLEAN if check_owner == "true" else Outcome.VIOLATED
         assert api.expectation(history.trial)["registration"] is ill
-        assert status(history) == api.AS_EXPECTED, seed
+        assert status(history) == api.TrialStatus.AS_EXPECTED, seed
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_cure_cures(name: str, ill: str, cure: dict[str, str]) -> None:
         cured, _ = simulate(make_plan(name, seed=seed, settings=cure))
         assert judge(as_it_was)[ill].outcome is Outcome.VIOLATED, seed
         assert judge(cured)[ill].outcome is Outcome.CLEAN, seed
-        assert status(cured) == api.AS_EXPECTED, seed
+        assert status(cured) == api.TrialStatus.AS_EXPECTED, seed
 
 
 @pytest.mark.parametrize("rules", ["described", "shipped"])
@@ -126,7 +126,7 @@ def test_expectations_follow_the_settings(
     plan = make_plan(name, rules=rules, settings=settings)
     assert scenario(name).expects(plan)[check] is expected
     history, _ = simulate(plan)
-    assert status(history) == api.AS_EXPECTED
+    assert status(history) == api.TrialStatus.AS_EXPECTED
 
 
 @pytest.mark.parametrize("rules", ["described", "shipped"])
@@ -161,7 +161,7 @@ def test_with_kafka_s_back_off_only_a_stop_of_more_than_six_seconds_is_uncontrol
         findings = judge(history)
         assert api.expectation(history.trial)["omission"] is outcome
         assert outcome in (None, findings["omission"].outcome)
-        assert status(history) == api.AS_EXPECTED
+        assert status(history) == api.TrialStatus.AS_EXPECTED
 
 
 def test_live_a_stop_close_to_the_budget_may_end_either_way() -> None:
@@ -185,7 +185,7 @@ def test_a_member_with_a_filter_starts_in_its_own_order(rules: str, outcome: Out
     findings = judge(history)
     assert findings["startup_order"].outcome is outcome
     assert findings["published_rows"].outcome is Outcome.CLEAN
-    assert status(history) == api.AS_EXPECTED
+    assert status(history) == api.TrialStatus.AS_EXPECTED
     watched = [event for event in history.events if event.of("path") == "/brokers/topics" and event.of("watch")]
     assert watched
 

@@ -148,6 +148,6 @@ def test_a_process_is_started_again_under_its_name(world: str, request: pytest.F
     events = of_actor(history.events, "m1")
     assert [event.n for event in events] == list(range(len(events)))
     assert len({event.member for event in events if event.kind is Kind.MEMBER_STARTED}) == 2
-    assert [event.kind for event in events].count(Kind.HOST_STARTED) == 2
+    assert [event.kind for event in events].count(Kind.PROCESS_STARTED) == 2
     restarted = [event for event in history.events if event.kind is Kind.FAULT_BIT and event.of("fault") == "restart"]
     assert len(restarted) == 1

@@ -43,8 +43,8 @@ def result(request: pytest.FixtureRequest, tmp_path: Path) -> api.TrialResult:
 
 def test_its_own_check_judges_it_and_it_is_as_expected(result: api.TrialResult) -> None:
     assert {name: finding.outcome for name, finding in result.findings.items()} == {"clock_is_there": Outcome.CLEAN}
-    assert result.status == api.AS_EXPECTED
-    assert result.trial.generation == "clock"
+    assert result.status == api.TrialStatus.AS_EXPECTED
+    assert result.trial.subject == "clock"
 
 
 def test_who_held_what_is_a_row_of_the_picture(result: api.TrialResult) -> None:

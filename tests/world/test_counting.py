@@ -36,7 +36,7 @@ class Counting:
             await main(session)
 
         async def hosted() -> None:
-            await self.kernel.host(whole(), "main", process=self.process)
+            await self.kernel.start_root(whole(), "main", process=self.process)
 
         try:
             self.simulation.run(hosted())
@@ -198,7 +198,7 @@ def test_a_killed_process_counts_no_more(counting: Counting) -> None:
         await counting.kernel.sleep(1_000_000)
 
     async def killed() -> None:
-        counting.kernel.host(main(), "main", process=counting.process)
+        counting.kernel.start_root(main(), "main", process=counting.process)
         await counting.kernel.sleep(50_000)
         counting.process.kill()
         await counting.kernel.sleep(1_000_000)

@@ -19,7 +19,7 @@ def unproved(history: History) -> str | None:
         return "it names no boot id, or no time at which it started"
     if "zookeeper" not in trial.versions:
         return "it names no version of ZooKeeper"
-    hosts = {event.actor for event in events_of(history, Kind.HOST_STARTED)}
+    hosts = {event.actor for event in events_of(history, Kind.PROCESS_STARTED)}
     for event in events_of(history, Kind.MEMBER_STARTED):
         if event.actor not in hosts:
             return f"no start of {event.actor}'s process is recorded"

@@ -23,6 +23,7 @@ from rebalance_lab.checks.registry_state import partitions_of, topic_of
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.history.views import CLOSING, beliefs, events_of, owners
 
 #: The parts of a trial; the third is CLOSING, named as its phase.
@@ -81,7 +82,7 @@ class _Counted:
                 self.attempts += 1
             case Kind.ATTEMPT_FAILED:
                 self.failed_attempts += 1
-                self.conflicts += event.of("reason") == "conflict"
+                self.conflicts += event.of("reason") == AttemptFailure.CONFLICT
             case Kind.NOTIFICATION_QUEUED:
                 self.notifications += 1
             case Kind.WATCH_FIRED:

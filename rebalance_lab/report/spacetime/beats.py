@@ -83,7 +83,7 @@ def _mark(scene: Scene, event: Event, crowd: Collection[str]) -> Mark | None:
             verb, name = ("all leave", "") if closing else ("phase:", str(event.of("name")))
             return Mark("life", verb, UNWANTED, name)
         case _:
-            return narrator_of(scene.trial.generation).mark(scene, event)
+            return narrator_of(scene.trial.subject).mark(scene, event)
 
 
 def _registry_mark(scene: Scene, event: Event, crowd: Collection[str]) -> Mark | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.roles.real.packets import Packet
 from rebalance_lab.wire.paths import members_path
 from rebalance_lab.wire.view_digest import view_digest
@@ -83,14 +84,19 @@ class Attempt:
             "wants": [list(place) for place in self.wants],
         }
 
+    def _reason(self, shutting_down: bool) -> AttemptFailure:
+        if self.error is None and self.conflicts:
+            return AttemptFailure.CONFLICT
+        return AttemptFailure.SHUTDOWN if shutting_down and self.error is None else AttemptFailure.ERROR
+
     def failure(self, *, shutting_down: bool) -> dict[str, object]:
         """The detail of ATTEMPT_FAILED."""
-        reason = "error" if self.error else "conflict" if self.conflicts else "shutdown" if shutting_down else "error"
+        reason = self._reason(shutting_down)
         names = ", ".join(f"{topic}/{partition}" for topic, partition in self.conflicts)
         why = self.error or (f"owned by others: {names}" if names else "the log does not tell")
         return {
             "attempt": self.number,
-            "why": "the member is shutting down" if reason == "shutdown" else why,
+            "why": "the member is shutting down" if reason is AttemptFailure.SHUTDOWN else why,
             "reason": reason,
             "conflicts": [list(place) for place in self.conflicts],
         }

@@ -125,13 +125,13 @@ class BrokerLogReader:
             "UnifiedLog": self._log,
         }
 
-    def host(self, identity: Mapping[str, object], wall_ms: int) -> None:
+    def process_started(self, identity: Mapping[str, object], wall_ms: int) -> None:
         """Record that the process was started, also again."""
         self._replicas.clear()
         self._asked, self._controls = None, False
         self.writer.session = None
         self.writer.at_ms = max(self.writer.at_ms, wall_ms)
-        self.writer.emit(Kind.HOST_STARTED, dict(identity))
+        self.writer.emit(Kind.PROCESS_STARTED, dict(identity))
 
     def feed(self, line: LogLine) -> None:
         """Process one line."""

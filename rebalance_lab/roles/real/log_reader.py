@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.rebalances import RebalanceOutcome
 from rebalance_lab.history.recorder import Sink
 from rebalance_lab.roles.real.attempts import Attempt, MembersZxid
 from rebalance_lab.roles.real.client_lines import SESSION_KINDS, read_client_line
@@ -130,10 +131,10 @@ class LogReader:
             "ConsumerFetcherThread": self._fetches.read,
         }
 
-    def host(self, identity: Mapping[str, object], wall_ms: int) -> None:
+    def process_started(self, identity: Mapping[str, object], wall_ms: int) -> None:
         """Record that the process was started."""
         self.writer.at_ms = wall_ms
-        self.writer.emit(Kind.HOST_STARTED, dict(identity))
+        self.writer.emit(Kind.PROCESS_STARTED, dict(identity))
 
     def feed(self, line: LogLine) -> None:
         """Process one line."""
@@ -262,7 +263,7 @@ class LogReader:
             return
         self._decided(attempt)
         if attempt.succeeded:
-            self._ended("ok")
+            self._ended(RebalanceOutcome.OK)
         else:
             self.writer.emit(Kind.ATTEMPT_FAILED, attempt.failure(shutting_down=self._closing))
 
@@ -277,9 +278,9 @@ class LogReader:
     def _threw(self) -> None:
         """Record that the running rebalance, if any, has used up its retries."""
         if self._rebalancing is not None:
-            self._ended("shutdown" if self._closing else "failed")
+            self._ended(RebalanceOutcome.SHUTDOWN if self._closing else RebalanceOutcome.FAILED)
 
-    def _ended(self, outcome: str) -> None:
+    def _ended(self, outcome: RebalanceOutcome) -> None:
         self._rebalancing = None
         self.writer.emit(Kind.REBALANCE_ENDED, {"outcome": outcome, "attempts": self._attempts})
 

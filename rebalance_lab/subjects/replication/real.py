@@ -47,7 +47,7 @@ class RealBroker(ProgramProcess):
         self._begun()
 
     def _begun(self) -> None:
-        self._reader.host({**identity(), "pid": self._broker.pid}, time.time_ns() // 1_000_000)
+        self._reader.process_started({**identity(), "pid": self._broker.pid}, time.time_ns() // 1_000_000)
 
     # -- its process -------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.history.rebalances import AttemptFailure, RebalanceOutcome
 from rebalance_lab.report.deeds import TOLD_SINGLY, held
 from rebalance_lab.report.narrator import Mark, Narrator
 from rebalance_lab.report.scene import Scene, SessionEnd
@@ -42,7 +43,7 @@ def _step(event: Event) -> Mark | None:
     """Of the steps of a rebalance."""
     number, seen = event.of("attempt"), event.of("members")
     match event.kind:
-        case Kind.REBALANCE_ENDED if event.of("outcome") == "ok":
+        case Kind.REBALANCE_ENDED if event.of("outcome") == RebalanceOutcome.OK:
             return Mark("rebalance", "done", 4)
         case Kind.REBALANCE_ENDED:
             return Mark("failure", "gives up", 1, "for good")
@@ -84,10 +85,10 @@ def _failed_attempts(scene: Scene) -> str | None:
     if not failed:
         return None
     began = sum(event.kind is Kind.ATTEMPT_BEGAN for event in scene.events)
-    conflicts = sum(event.of("reason") == "conflict" for event in failed)
+    conflicts = sum(event.of("reason") == AttemptFailure.CONFLICT for event in failed)
     on_conflict = f", {conflicts:,} of them because another member holds what they claim" if conflicts else ""
-    ended = [event for event in scene.events if event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "failed"]
-    names = list(dict.fromkeys(event.actor for event in ended))
+    ended = [event for event in scene.events if event.kind is Kind.REBALANCE_ENDED]
+    names = list(dict.fromkeys(event.actor for event in ended if event.of("outcome") == RebalanceOutcome.FAILED))
     verb = "gives" if len(names) == 1 else "give"
     gave_up = f"; {members_named(names)} {verb} up for good" if names else ""
     fail = "fails" if len(failed) == 1 else "fail"

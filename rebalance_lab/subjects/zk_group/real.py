@@ -69,7 +69,7 @@ class RealEvents:
         self._reader = LogReader(
             spec.actor, _setting(spec), self._sink, wall_offset_us=wall_offset_us, members_zxid=members_zxid
         )
-        self._reader.host({**identity(), "pid": consumer.program.pid}, _wall_ms())
+        self._reader.process_started({**identity(), "pid": consumer.program.pid}, _wall_ms())
 
     def poll(self) -> list[Event]:
         """The events of what was logged since the last call. Once that says that the process stops by

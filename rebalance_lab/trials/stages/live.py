@@ -68,7 +68,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
 def _play(plan: Plan, live: LiveKernel, stage: LiveStage) -> None:
     """Play the scenario to its end, or until the runner gives up. No member's process runs when it returns."""
     try:
-        follower = live.kernel.host(stage.follow(), "follow")
+        follower = live.kernel.start_root(stage.follow(), "follow")
         with suppress(GaveUp):
             live.run(play(plan, stage), f"scenario {plan.scenario}")
             stage.wait_for_processes()

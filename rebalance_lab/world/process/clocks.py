@@ -24,7 +24,7 @@ def time_namespace() -> str:
 
 
 def identity() -> dict[str, object]:
-    """What a process reports of itself in a history (HOST_STARTED)."""
+    """What a process reports of itself in a history (PROCESS_STARTED)."""
     return {"pid": os.getpid(), "boot_id": boot_id(), "time_namespace": time_namespace()}
 
 

@@ -130,7 +130,7 @@ def test_a_process_that_stood_still_reads_its_replies_before_its_deadlines() -> 
 
     async def story(h: NetworkHarness) -> None:
         listener = await h.listen()
-        asking = h.kernel.host(client(h, listener.address), "client", process=harness.processes["a"])
+        asking = h.kernel.start_root(client(h, listener.address), "client", process=harness.processes["a"])
         server = await listener.accept()
         await server.receive()
         harness.processes["a"].pause()

@@ -40,7 +40,7 @@ async def member(actor):
 
 async def main():
     for actor, process in processes.items():
-        kernel.host(member(actor), actor, process=process)
+        kernel.start_root(member(actor), actor, process=process)
     await kernel.sleep(1_000_000)
     processes["m2"].pause()
     await kernel.sleep(3_000_000)

@@ -81,7 +81,7 @@ class Storm:
 
     async def main(self) -> None:
         for actor in ACTORS:
-            self.bench.kernel.host(self.member(actor), actor, process=self.bench.process(actor))
+            self.bench.kernel.start_root(self.member(actor), actor, process=self.bench.process(actor))
         await self.bench.kernel.sleep(1)
         await self.faulty()
         await self.bench.kernel.sleep(5_000_000)

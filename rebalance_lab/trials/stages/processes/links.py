@@ -22,7 +22,7 @@ ANSWER_LIMIT_US = 5_000_000
 _COUNTS = {"held_bytes": "bytes held back", "hung": "connections that hung", "slowed_bytes": "bytes slowed"}
 
 
-class Told(Protocol):
+class TakesCommands(Protocol):
     """A node's process."""
 
     def tell(self, command: Command) -> None: ...
@@ -34,7 +34,7 @@ class LiveLinks:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._hosts: dict[str, Told] = {}
+        self._processes: dict[str, TakesCommands] = {}
         self._addresses: dict[str, dict[str, None]] = {}
         #: (actor, peer) -> the last command.
         self._links: dict[tuple[str, str], SetLink] = {}
@@ -42,9 +42,9 @@ class LiveLinks:
         self._answers: dict[int, Future[None]] = {}
         self._number = 0
 
-    def add(self, actor: str, host: Told) -> None:
+    def add(self, actor: str, process: TakesCommands) -> None:
         """The node `actor` runs in this process."""
-        self._hosts[actor] = host
+        self._processes[actor] = process
         self._addresses[actor] = {}
 
     def seen(self, event: Event) -> None:
@@ -55,7 +55,7 @@ class LiveLinks:
             for (actor, peer), link in tuple(self._links.items()):
                 if peer == event.actor:
                     self._tell(actor, peer, link, [address])
-        elif event.kind is Kind.HOST_STARTED:
+        elif event.kind is Kind.PROCESS_STARTED:
             for (actor, peer), link in tuple(self._links.items()):
                 if actor == event.actor:
                     self._tell(actor, peer, link, list(self._addresses[peer]))
@@ -98,7 +98,7 @@ class LiveLinks:
         """Tell a process. None if it has ended."""
         self._number += 1
         try:
-            self._hosts[actor].tell(link.numbered(self._number, addresses))
+            self._processes[actor].tell(link.numbered(self._number, addresses))
         except TrialError:
             return None
         answer: Future[None] = Future((actor, "to set its link to", peer))

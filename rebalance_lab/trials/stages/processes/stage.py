@@ -163,7 +163,7 @@ class LiveStage:
                 self._registry_sink.write(event)
 
     def _seen(self, event: Event) -> bool:
-        if event.kind is Kind.HOST_STARTED:
+        if event.kind is Kind.PROCESS_STARTED:
             self.boot_ids.add(clock_of(event.detail or {}))
         self.links.seen(event)
         return self.tracker.feed(event)

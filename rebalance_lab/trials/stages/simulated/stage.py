@@ -110,7 +110,7 @@ class SimulatedStage:
             await self.kernel.sleep(ready_us - self.kernel.now_us())
             await role.run(environment, spec, closing)
 
-        task = self.kernel.host(life(), f"{role.name} {actor}", process=process)
+        task = self.kernel.start_root(life(), f"{role.name} {actor}", process=process)
         return Life(process, closing, task)
 
     def _ready_us(self, name: str, seed: int | str) -> int:
