@@ -7,9 +7,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tiers import TIERS, may_hold
 
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.session import LocalSpark
@@ -36,10 +38,30 @@ settings.load_profile("lab")
 SLOW_LIMIT_S = 580
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`pytest -m slow`, and the like, imports only the files in which tests of that tier can be."""
+    tier = config.option.markexpr
+    if tier in TIERS and collection_path.suffix == ".py" and not may_hold(collection_path, tier):
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A run of the slow tier begins with the files that hold the tests with the longest limits, so that none of them is
+    the last, for which the other processes wait."""
     for item in items:
+        for tier in TIERS:
+            if item.get_closest_marker(tier) and not may_hold(item.path, tier):
+                raise pytest.UsageError(f"{item.path}: name pytest.mark.{tier} in it, or `pytest -m {tier}` misses it")
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
+    if config.option.markexpr == "slow":
+        limits_s: dict[Path, float] = {}
+        for item in items:
+            if item.get_closest_marker("slow"):
+                limit_s = item.get_closest_marker("timeout").args[0]
+                limits_s[item.path] = max(limit_s, limits_s.get(item.path, 0))
+        items.sort(key=lambda item: -limits_s.get(item.path, 0))
 
 
 @pytest.fixture(scope="session")

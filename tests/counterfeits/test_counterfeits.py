@@ -30,8 +30,7 @@ def forged(counterfeit: Counterfeit) -> Callable[[int], History]:
 
 
 def test_the_counterfeit_is_convicted(counterfeit: Counterfeit, forged: Callable[[int], History]) -> None:
-    for seed in range(counterfeit.seeds):
-        assert counterfeit.outcome(forged(seed)) is counterfeit.convicted, f"seed {seed}"
+    assert counterfeit.outcome(forged(0)) is counterfeit.convicted
 
 
 def test_the_counterfeit_is_no_wreck(forged: Callable[[int], History]) -> None:
@@ -42,7 +41,13 @@ def test_the_counterfeit_is_no_wreck(forged: Callable[[int], History]) -> None:
 
 
 def test_the_honest_twin_is_acquitted(counterfeit: Counterfeit) -> None:
-    for seed in range(counterfeit.seeds):
+    assert counterfeit.outcome(counterfeit.honest(0)) is counterfeit.acquitted
+
+
+@pytest.mark.slow
+def test_so_they_are_with_other_seeds(counterfeit: Counterfeit) -> None:
+    for seed in range(1, counterfeit.seeds):
+        assert counterfeit.outcome(counterfeit.false(seed)) is counterfeit.convicted, f"seed {seed}"
         assert counterfeit.outcome(counterfeit.honest(seed)) is counterfeit.acquitted, f"seed {seed}"
 
 
