@@ -1,5 +1,5 @@
-"""A real broker, 3.9.1 in ZooKeeper mode: the last that both keeps its cluster in ZooKeeper and
-still speaks to consumers of 0.8.2."""
+"""A real broker: 3.9.1 in ZooKeeper mode, the last that both keeps its cluster in ZooKeeper and still speaks to
+consumers of 0.8.2; or 0.8.2.2 itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ START_TIMEOUT_S = 90.0
 
 _HEAP_MB = 256
 _POLL_S = 0.02
-_STARTED = "] started"
+#: What a broker logs: of 3.9.1, of 0.8.2.2.
+_STARTED = ("] started", "], started")
 
 
 class KafkaBroker(JavaProgram):
@@ -32,9 +33,12 @@ class KafkaBroker(JavaProgram):
         data_dir: Path | None = None,
         settings: Mapping[str, str] | None = None,
         loggers: Mapping[str, str] | None = None,
+        role: Role = Role.BROKER,
+        heap_mb: int = _HEAP_MB,
     ) -> None:
-        """Start it and return at once; see `started`. `port`: 0 for any that is free, another in each life. `data_dir`:
-        by default in `folder`. `settings`, `loggers`: more of them, or in place of those here. Raises
+        """Start it and return at once; see `started`. `port`: 0 for any that is free, another in each life; 0.8.2.2 has
+        to be told one. `data_dir`: by default in `folder`. `settings`, `loggers`: more of them, or in place of those
+        here. `role`: BROKER for 3.9.1, CONSUMER for 0.8.2.2, whose jars hold its broker, too. Raises
         EmbeddedServerError."""
         folder.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
@@ -44,7 +48,7 @@ class KafkaBroker(JavaProgram):
             "broker.id": str(broker_id),
             "zookeeper.connect": connect,
             "zookeeper.session.timeout.ms": str(session_timeout_ms),
-            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            **_listeners(role, port),
             "log.dirs": str(self.data_dir.absolute()),
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": "1",
@@ -56,18 +60,19 @@ class KafkaBroker(JavaProgram):
         }
         write_properties(properties, {**usual, **(settings or {})})
         super().__init__(
-            Role.BROKER,
+            role,
             "kafka.Kafka",
             [str(properties)],
             folder=folder,
             name=f"broker-{broker_id}",
-            heap_mb=_HEAP_MB,
+            heap_mb=heap_mb,
             loggers={"org.apache.zookeeper": "WARN", "state.change.logger": "WARN", **(loggers or {})},
         )
 
     def started(self) -> bool:
         """Whether it serves. Raises KafkaUnavailable when it has ended instead."""
-        if _STARTED in self.logged():
+        log = self.logged()
+        if any(each in log for each in _STARTED):
             return True
         if self.ended:
             raise KafkaUnavailable(
@@ -84,3 +89,9 @@ class KafkaBroker(JavaProgram):
                 self.kill()
                 raise KafkaUnavailable(f"broker {self.broker_id} does not serve after {START_TIMEOUT_S:g} s")
             time.sleep(_POLL_S)
+
+
+def _listeners(role: Role, port: int) -> dict[str, str]:
+    if role is Role.BROKER:
+        return {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    return {"host.name": "127.0.0.1", "port": str(port)}

@@ -127,19 +127,23 @@ class EmbeddedZooKeeper(ServerProcess):
     """One running server. Make it with `start`; end it with `stop`, `kill`, or as a context."""
 
     @classmethod
-    def start(cls, data_dir: Path, tick_ms: int = DEFAULT_TICK_MS, port: int = 0) -> EmbeddedZooKeeper:
+    def start(
+        cls, data_dir: Path, tick_ms: int = DEFAULT_TICK_MS, port: int = 0, *, heap_mb: int = 0
+    ) -> EmbeddedZooKeeper:
         """Start a server on 127.0.0.1 and wait until it serves; about half a second.
 
         `data_dir` is made if need be; data found there are taken up. `port` 0 is a free one.
-        Sessions may last 2 to 20 ticks. Raises EmbeddedServerError: no Java 17, no jars, a
-        server that ended or did not serve in time (with the last lines of its log).
+        Sessions may last 2 to 20 ticks. `heap_mb`: more than the usual 256, for many znodes. Raises
+        EmbeddedServerError: no Java 17, no jars, a server that ended or did not serve in time (with the last lines of
+        its log).
         """
         with ExitStack() as started:
             if port == 0:
                 reserved = ReservedPort()
                 started.callback(reserved.close)
                 port = reserved.number
-            server = cls("zookeeper", data_dir.absolute(), port, tick_ms)
+            flags = (f"-Xmx{heap_mb}m",) if heap_mb else ()
+            server = cls("zookeeper", data_dir.absolute(), port, tick_ms, flags)
             server.launch()
             try:
                 server.wait_until_serving()
