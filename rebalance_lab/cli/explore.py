@@ -14,6 +14,7 @@ from rebalance_lab.explore.plants import RuleBug, planted
 from rebalance_lab.explore.properties import Property
 from rebalance_lab.explore.search import MOST_STATES, Ending, Exploration, explore
 from rebalance_lab.explore.story import Story
+from rebalance_lab.report.text import listed
 
 _MEANINGS = {
     Property.COMMITTED: "no committed record is lost",
@@ -40,7 +41,8 @@ Forgets = Annotated[
 
 def explore_schedules(
     rules: Annotated[
-        ReplicationRules, typer.Option(help="By which rules the replicas agree.")
+        ReplicationRules,
+        typer.Option(metavar="RULES", help=f"By which rules the replicas agree: {listed(list(ReplicationRules))}."),
     ] = ReplicationRules.KIP_320,
     brokers: Annotated[int, typer.Option(min=2, max=4, help="Replicas of the partition.")] = 3,
     records: Annotated[int, typer.Option(min=1, max=9, help="Records that producers write, over all leaders.")] = 2,
@@ -53,12 +55,21 @@ def explore_schedules(
     late_answers: LateAnswers = False,
     wanted: Annotated[
         list[Property] | None,
-        typer.Option("--property", help="What must hold; repeat it for more. Default: committed."),
+        typer.Option(
+            "--property",
+            metavar="PROPERTY",
+            help=f"What must hold: {listed(list(Property))}. It may be repeated. Default: committed.",
+        ),
     ] = None,
     forgets: Forgets = False,
-    bug: Annotated[RuleBug | None, typer.Option("--plant", help="Break one of the rules.")] = None,
+    bug: Annotated[
+        RuleBug | None,
+        typer.Option("--plant", metavar="BUG", help="Break a rule of KIP-320; see above."),
+    ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="Count all states, also after a counterexample.")] = False,
-    most_states: Annotated[int, typer.Option(min=1, max=MOST_STATES, help="Give up after so many.")] = MOST_STATES,
+    most_states: Annotated[
+        int, typer.Option(min=1, max=MOST_STATES, help="Give up after this number of states.")
+    ] = MOST_STATES,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> None:
     """Try all schedules of a replicated partition, within bounds.
@@ -66,6 +77,9 @@ def explore_schedules(
     Prints the shortest schedule in which a committed record is lost.
     Exit 1: the rules should keep a promise that is broken, or a planted bug
     was not found. Exit 2: there are more states than allowed.
+
+    Bugs for --plant: joins-early, counts-old-fetches, cuts-at-leader-end,
+    ignores-proposed, unfenced-isr and elects-out-of-sync.
     """
     bounds = Bounds(
         brokers=brokers,

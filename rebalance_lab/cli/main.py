@@ -51,7 +51,7 @@ log = structlog.get_logger()
 
 app = typer.Typer(
     name=NAME,
-    help="Run consumer groups of Kafka 0.8 on a real ZooKeeper or in a simulator, break them, and judge what happens.",
+    help="Run Kafka's consumer groups and brokers on a real ZooKeeper or in a simulator, break and judge them.",
     epilog="Exit 0: everything tested came out as expected. 1: something did not. 2: unknown, or wrong usage.",
     no_args_is_help=True,
     add_completion=False,
@@ -76,14 +76,14 @@ def _common(
 
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims, tables),
-    "Hands on": (zookeeper, cluster, broker, topics, consume, join),
+    "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims, tables, explore_schedules),
+    "Hands on": (zookeeper, cluster, broker, topics, produce_lines, consume, join),
 }
-app.command("produce", rich_help_panel="Hands on")(produce_lines)
-app.command("explore", rich_help_panel="Experiments")(explore_schedules)
+#: The names of commands whose functions are called otherwise.
+NAMES = {produce_lines: "produce", explore_schedules: "explore"}
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(NAMES.get(command), rich_help_panel=panel)(command)
 app.add_typer(history, rich_help_panel="Experiments")
 app.add_typer(whatif, rich_help_panel="Hands on")
 for group in (app, history, whatif):

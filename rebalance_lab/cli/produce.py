@@ -54,12 +54,15 @@ def produce_lines(
     bootstrap: BootstrapOption,
     topic: TopicOption,
     partition: Annotated[int, typer.Option("--partition", help="The partition.", min=0)] = 0,
-    acks: Annotated[Acks, typer.Option("--acks", help="0, 1 or all: who must have written it.")] = Acks.all,
+    acks: Annotated[
+        Acks, typer.Option("--acks", help="Who must have a record: 0 (nobody), 1 (the leader), all (the ISR).")
+    ] = Acks.all,
     compression: Annotated[
-        Compressions, typer.Option("--compression", help="none, gzip, snappy, lz4 or zstd.")
+        Compressions, typer.Option("--compression", metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.")
     ] = Compressions.none,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", help="What stands before it in a line is the key.", metavar="TEXT")
+        str | None,
+        typer.Option("--key-separator", help="In each line, the text between the key and the value.", metavar="TEXT"),
     ] = None,
     timeout_ms: TimeoutOption = TIMEOUT_MS,
     as_json: JsonOption = False,

@@ -73,7 +73,9 @@ def topics(
     delete_config: DeleteConfigOption = None,
     fixture: Annotated[
         bool,
-        typer.Option("--fixture", help="With --create: write the znodes of the topic and of brokers, without any."),
+        typer.Option(
+            "--fixture", help="With --create: write only the znodes of the topic and of brokers. No broker is needed."
+        ),
     ] = False,
     brokers: Annotated[
         int, typer.Option("--brokers", help="With --fixture: number of broker znodes, with ids from 0.", min=0)

@@ -93,3 +93,8 @@ def test_too_many_states_are_an_error(command: CommandLine) -> None:
 )
 def test_bad_input_is_one_line(command: CommandLine, arguments: tuple[str, ...], says: str) -> None:
     assert says in command.refused("explore", *arguments)
+
+
+def test_its_help_names_the_bugs_that_it_plants(command: CommandLine) -> None:
+    shown = command("explore", "--help").out
+    assert [bug for bug in RuleBug if bug not in shown] == []
