@@ -39,11 +39,15 @@ Forgets = Annotated[
 ]
 
 
+Rules = Annotated[
+    ReplicationRules,
+    typer.Option(metavar="RULES", help=f"By which rules the replicas agree: {listed(list(ReplicationRules))}."),
+]
+Bug = Annotated[RuleBug | None, typer.Option("--plant", metavar="BUG", help="Break a rule of KIP-320; see above.")]
+
+
 def explore_schedules(
-    rules: Annotated[
-        ReplicationRules,
-        typer.Option(metavar="RULES", help=f"By which rules the replicas agree: {listed(list(ReplicationRules))}."),
-    ] = ReplicationRules.KIP_320,
+    rules: Rules = ReplicationRules.KIP_320,
     brokers: Annotated[int, typer.Option(min=2, max=4, help="Replicas of the partition.")] = 3,
     records: Annotated[int, typer.Option(min=1, max=9, help="Records that producers write, over all leaders.")] = 2,
     epochs: Annotated[int, typer.Option(min=1, max=9, help="Leader epochs, with the first.")] = 3,
@@ -62,10 +66,7 @@ def explore_schedules(
         ),
     ] = None,
     forgets: Forgets = False,
-    bug: Annotated[
-        RuleBug | None,
-        typer.Option("--plant", metavar="BUG", help="Break a rule of KIP-320; see above."),
-    ] = None,
+    bug: Bug = None,
     whole: Annotated[bool, typer.Option("--whole", help="Count all states, also after a counterexample.")] = False,
     most_states: Annotated[
         int, typer.Option(min=1, max=MOST_STATES, help="Give up after this number of states.")
