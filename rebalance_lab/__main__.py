@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 
-from rebalance_lab.cli.at_once import end_at_once_on_signals
+from rebalance_lab.cli.at_once import NAME, end_at_once_on_signals
+from rebalance_lab.cli.exit_codes import UNKNOWN
+from rebalance_lab.cli.streams import set_up_streams
 
 #: The worker processes of a sweep import this module, too: Ctrl-C reaches them as well, and they end in silence.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -15,8 +17,13 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 def main() -> int:
     """Run the command line of this process; returns the exit code."""
     end_at_once_on_signals()
-    from rebalance_lab.cli.main import main as run  # noqa: PLC0415 - only once the signals are handled
-
+    set_up_streams()
+    try:
+        from rebalance_lab.cli.main import main as run  # noqa: PLC0415 - only once the signals are handled
+    except Exception as error:  # memory is short, or the installation is broken
+        why = " ".join((type(error).__name__, *str(error).splitlines()[:1]))
+        print(f"{NAME}: the commands cannot be loaded: {why}", file=sys.stderr)
+        return UNKNOWN
     return run()
 
 

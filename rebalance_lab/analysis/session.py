@@ -52,8 +52,11 @@ _BATCH_ROWS = 32
 #: Our own setting of a session: how many tasks run at once. Only a context knows it, and Spark Connect has none.
 _CORES = "rebalance-lab.cores"
 
-#: The first master of a standalone cluster.
-_MASTER = re.compile(r"spark://(?P<host>[^:/,]+):(?P<port>\d+)")
+#: Each master of a standalone cluster; there may be standbys.
+_MASTERS = re.compile(r"(?:^spark://|,)([^:/,]+):(\d{1,5})")
+
+#: Spark itself goes on trying for a minute, and then reports something else.
+_MASTER_TIMEOUT_S = 10
 
 #: Variables that would make this Spark another one than the one declared here.
 _FOREIGN = (
@@ -220,16 +223,21 @@ def _everywhere(folder: Path) -> dict[str, str]:
 
 
 def _facing(master: str) -> str:
-    """The address of this machine from which a master is reached; that of the loopback if `master` names no host."""
-    found = _MASTER.match(master)
-    if found is None:
-        return LOOPBACK
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
-        try:
-            probe.connect((found["host"], int(found["port"])))
-        except OSError as error:
-            raise SparkStartError(f"Spark's master {master} cannot be reached: {error}") from error
-        return str(probe.getsockname()[0])
+    """The address of this machine from which a master is reached; that of the loopback if `master` names no host.
+    Raises SparkStartError if none of its masters answers."""
+    why = None
+    for host, port in _MASTERS.findall(master):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.settimeout(_MASTER_TIMEOUT_S)
+            try:
+                probe.connect((host, int(port)))
+            except (OSError, OverflowError) as error:
+                why = error
+            else:
+                return str(probe.getsockname()[0])
+    if why is not None:
+        raise SparkStartError(f"Spark's master {master} cannot be reached: {why}")
+    return LOOPBACK
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.cli.failures import Failure, must_be_writable, writable_store
+from rebalance_lab.cli.failures import Failure, must_be_file, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
@@ -65,7 +65,7 @@ def agree(
     plans = live_plans(scenario, rules, members, control, values)
     writable_store(store)
     if out is not None:
-        must_be_writable(out.parent, f"--out {out}", "another file")
+        must_be_file(out, "--out")
     found = [compared(world, plan, live, simulated, store, processes) for world, plan in plans.items()]
     for comparison in found:
         if as_json:

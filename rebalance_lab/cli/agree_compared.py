@@ -10,7 +10,8 @@ from rebalance_lab.analysis.agreement.causes import Live
 from rebalance_lab.analysis.agreement.verdicts import Agreement, asks_for_slowed, beside_slowed, compare, overall
 from rebalance_lab.cli import agree_samples
 from rebalance_lab.cli.agree_shown import Comparison
-from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure
+from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE, UNKNOWN
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import Members
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan

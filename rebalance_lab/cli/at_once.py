@@ -1,11 +1,13 @@
 """How a process ends on a signal while no command runs: before they are loaded, which takes most of a second, and
-after the one that ran.
+after the one that ran. In its last milliseconds, when Python has no handlers any more, it ends with the exit code that
+it has.
 
 This module imports nothing that takes time, so that its handlers are set before all else.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -13,6 +15,8 @@ from collections.abc import Sequence
 from types import FrameType
 
 NAME = "rebalance-lab"
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: Commands that run until a signal ends them.
 FOREGROUND = ("broker", "cluster", "join", "zookeeper")
@@ -26,9 +30,16 @@ def is_foreground(arguments: Sequence[str]) -> bool:
 def end_at_once_on_signals() -> None:
     """SIGINT, SIGTERM and SIGHUP end the process at once, with the exit code and the line of later signals: there is
     nothing to undo. A signal that is ignored, as SIGHUP is under nohup, stays so. Main thread only."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    atexit.register(_ignore)  # the first to be registered is the last to be called
+    for each in _SIGNALS:
         if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(each, _end)
+
+
+def _ignore() -> None:
+    """Python takes handlers away at its end, and what is left then is the signal's own way to end a process."""
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

@@ -332,16 +332,21 @@ def place_of(text: str) -> Place:
     return (found["topic"], int(found["partition"]))
 
 
-def words_of(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Names separated by commas, from repeated options, or both; in their order, each once."""
+def words_of(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Names separated by commas, from repeated options, or both; in their order, each once. Raises Failure for an
+    option without any."""
     parts = (part.strip() for text in texts or () for part in text.split(","))
-    return tuple(dict.fromkeys(part for part in parts if part))
+    found = tuple(dict.fromkeys(part for part in parts if part))
+    if texts and not found:
+        raise Failure(f"{option} is empty; name what to show, or leave it out")
+    return found
 
 
 def members_of(option: str, members: Iterable[Word], texts: Sequence[str] | None) -> tuple[Word, ...]:
     """Members of an enum by their values. Raises Failure that lists them."""
     known = {str(each.value): each for each in members}
-    for word in words_of(texts):
+    words = words_of(option, texts)
+    for word in words:
         if word not in known:
             raise Failure(f"{option} {word} does not exist; there are: {', '.join(known)}")
-    return tuple(known[word] for word in words_of(texts))
+    return tuple(known[word] for word in words)

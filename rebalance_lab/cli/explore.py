@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
-from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure
+from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.terminal import print_json, say
 from rebalance_lab.explore.model import Bounds, Partition
 from rebalance_lab.explore.plants import RuleBug, planted

@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 
 from rebalance_lab.analysis.errors import SparkStartError, TablesError
 from rebalance_lab.analysis.ledger import Status
+from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE, UNKNOWN
 from rebalance_lab.history.disk import NO_SPACE
 from rebalance_lab.history.files import HistoryError
 from rebalance_lab.history.recorder import RecorderFailed
@@ -18,10 +19,6 @@ from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.world.errors import ZooKeeperError
 from rebalance_lab.world.live.java import EmbeddedServerError
-
-AS_EXPECTED = 0
-SURPRISE = 1
-UNKNOWN = 2
 
 #: Errors whose messages are written for users: they name what is wrong and what to do.
 SPOKEN = (
@@ -76,6 +73,14 @@ def must_be_writable(folder: Path, what: str, instead: str) -> None:
             pass
     except OSError as error:
         raise Failure(f"cannot write {what}: {error.strerror}; choose {instead}") from error
+
+
+def must_be_file(file: Path, option: str) -> None:
+    """Create the folder of a file that is to be written. Raises Failure, before anything is run, if it cannot be
+    written to, or if the file is a folder. `option`: which names the file."""
+    if file.is_dir():
+        raise Failure(f"{option} {file} is a folder; name a file")
+    must_be_writable(file.parent, f"{option} {file}", "another file")
 
 
 def exit_code(statuses: Collection[str]) -> int:

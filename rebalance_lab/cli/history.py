@@ -21,7 +21,8 @@ from rebalance_lab.cli.events import (
     place_of,
     words_of,
 )
-from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure
+from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import title
 from rebalance_lab.cli.terminal import answer, note, print_json
@@ -77,7 +78,7 @@ def show(
     chosen, count = (None, AROUND) if around is None else around_of(around)
     wanted = Wanted(
         layers=members_of("--layer", Layer, layer),
-        actors=words_of(actor),
+        actors=words_of("--actor", actor),
         kinds=members_of("--kind", LAYER_OF, kind),
         place=None if partition is None else place_of(partition),
         from_us=None if from_ms is None else round(from_ms * 1000),

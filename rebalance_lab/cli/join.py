@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.assignors import TopicPartition, UnknownAssignor
-from rebalance_lab.cli.failures import UNKNOWN, Failure
+from rebalance_lab.cli.exit_codes import UNKNOWN
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind

@@ -18,6 +18,9 @@ _NO_PROCESS = (
 )
 
 
+#: What is said when no file can be opened.
+_NO_FILE = ("Too many open files",)
+
 #: A command that starts a JVM may need so many.
 _ENOUGH = 100
 
@@ -29,10 +32,16 @@ def named(message: str, cause: BaseException | None = None) -> str:
     """The message, or the name of the limit that it is about. `cause`: the error that it tells of."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     few = soft != resource.RLIM_INFINITY and soft < _ENOUGH and isinstance(cause, _OF_PROCESSES)
-    if not few and not any(each in message for each in _NO_PROCESS):
-        return message
-    limit = "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
-    return (
-        "no more processes or threads can be started; raise the limit of this user (ulimit -u, which is "
-        f"{limit}) or of the container, or end other processes"
-    )
+    if few or any(each in message for each in _NO_PROCESS):
+        return (
+            f"no more processes or threads can be started; raise the limit of this user (ulimit -u, which is "
+            f"{_shown(soft)}) or of the container, or end other processes"
+        )
+    if any(each in message for each in _NO_FILE):
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return f"no more files can be opened; raise the limit of a process (ulimit -n, which is {_shown(soft)})"
+    return message
+
+
+def _shown(limit: int) -> str:
+    return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)

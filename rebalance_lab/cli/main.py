@@ -21,8 +21,9 @@ from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
 from rebalance_lab.cli.consume import consume
 from rebalance_lab.cli.demo import demo
+from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
 from rebalance_lab.cli.explore import explore_schedules
-from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, CutShort, Failure, spoken
+from rebalance_lab.cli.failures import CutShort, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.limits import named
@@ -93,8 +94,6 @@ for group in (app, history, whatif):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code. `rebalance_lab.__main__` is the console script."""
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
     if sys.stdout is None:
         return _fail("standard output is closed; send it to a file, or to /dev/null")
     with interruptible() as interruption:

@@ -1,8 +1,10 @@
-"""Commands whose numbers are read by the rules of `kernel.numerals`. Typer would take all that Python's `int` does."""
+"""Commands whose numbers are read by the rules of `kernel.numerals`, and whose files and folders have names. Typer
+would take all that Python's `int` does, and an empty name for the current folder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -21,11 +23,14 @@ class Command(TyperCommand):
     """A command of the lab."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer's. Raises BadParameter for a text that is no number, where an option is one."""
+        """As typer's. Raises BadParameter for a text that is no number, where an option is one, and for an empty name
+        of a file or folder."""
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for parameter in self.get_params(ctx):
             annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
             text = given.get(parameter.name)
+            if annotation is Path and text == "":
+                raise typer.BadParameter("is empty; name a file or folder", ctx=ctx, param=cast(Any, parameter))
             if annotation in _READERS and isinstance(text, str):
                 read, what = _READERS[annotation]
                 try:

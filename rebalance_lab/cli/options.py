@@ -48,16 +48,7 @@ def implementation_of(name: str, members: Members, brokers: Brokers) -> str:
     return OURS if real is None else given[real.name]
 
 
-def _folder_named(text: str) -> Path:
-    """Raises BadParameter for an empty name, which would be the current folder."""
-    if not text:
-        raise typer.BadParameter("is empty; name a folder, or leave the option out")
-    return Path(text)
-
-
-StoreOption = Annotated[
-    Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR", parser=_folder_named)
-]
+StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
 WorldOption = Annotated[
     World,
     typer.Option(
@@ -90,6 +81,9 @@ BrokersOption = Annotated[
     Brokers,
     typer.Option("--brokers", help="ours; real: brokers of Kafka 3.9.1 (needs Maven).", metavar="BROKERS"),
 ]
+#: Spark has a thread and a process for each, and so many pieces in every table that it shuffles.
+MOST_CORES = 256
+
 ControlOption = Annotated[bool, typer.Option("--control", help="Run the scenario without its fault.")]
 SetOption = Annotated[
     list[str] | None,
@@ -97,7 +91,7 @@ SetOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 CoresOption = Annotated[
-    int | None, typer.Option("--cores", help="Local cores for Spark. Default: all.", metavar="N", min=1)
+    int | None, typer.Option("--cores", help="Local cores for Spark. Default: all.", metavar="N", min=1, max=MOST_CORES)
 ]
 MasterOption = Annotated[
     str | None,
@@ -121,6 +115,8 @@ DEFAULT_STORE = Path("trials")
 
 def trial_folder(trial: str, store: Path) -> Path:
     """The folder of a trial that is named by its path, or by its name in the store. Raises Failure."""
+    if not trial:
+        raise Failure("the name of a trial is empty")
     for folder in (Path(trial), store / trial):
         if folder.is_dir():
             return folder

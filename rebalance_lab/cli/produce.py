@@ -73,6 +73,8 @@ def produce_lines(
     topic that does not exist is created, if the brokers do that. The command
     ends with the number of records that were written, and their offsets.
     """
+    if key_separator == "":
+        raise Failure("--key-separator is empty; name what stands between key and value, or leave it out")
     lines = _Lines(topic, partition, acks, Compression[compression.name.upper()], key_separator, timeout_ms)
     try:
         with_cluster(bootstrap, lines.write, timeout_ms=timeout_ms)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.cli.claims import Judging, analysed, code_of
-from rebalance_lab.cli.failures import Failure
+from rebalance_lab.cli.failures import Failure, must_be_file
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     CoresOption,
@@ -54,6 +54,9 @@ def report(
     """Write a store, or one trial, as an HTML page that opens from disk."""
     judging = Judging(cores, master, rejudge, event_log, ui)
     place = store if what is None else _place(what, store)
+    for option, file in (("--out", out), ("--trace", trace)):
+        if file is not None:
+            must_be_file(file, option)
     if (place / TRIAL_FILE).is_file():
         _of_trial(place, out, trace)
         return
@@ -70,7 +73,7 @@ def report(
 
 def _place(what: str, store: Path) -> Path:
     """The folder of a trial, or a store. Raises Failure."""
-    return Path(what) if Path(what).is_dir() else trial_folder(what, store)
+    return Path(what) if what and Path(what).is_dir() else trial_folder(what, store)
 
 
 def _of_trial(folder: Path, out: Path | None, trace: Path | None) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.cli.claims import Judging, Watched, name_left_out
-from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure
+from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     CoresOption,

@@ -21,9 +21,10 @@ from rebalance_lab.assignors import (
     UnknownAssignor,
     by_name,
 )
-from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.placing import answer_place
 from rebalance_lab.cli.terminal import print_json
+from rebalance_lab.report.text import count
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.registration import BLACK_LIST, STATIC, WHITE_LIST, Registration
 from zkconsumer.contexts import contexts
@@ -258,15 +259,18 @@ def place_replicas(files: Files = None) -> None:
 
 
 def _answer_all(files: list[Path] | None, answer: Callable[[bytes], dict[str, Any]]) -> None:
-    """Print the answer to each line, in order. Blank lines are skipped."""
-    failed = False
+    """Print the answer to each line, in order. Blank lines are skipped. Raises Failure if there are errors among
+    them."""
+    answers = errors = 0
     for line in _lines(files):
         if not line.strip():
             continue
         found = _answered(answer, line)
-        failed = failed or "error" in found
+        answers += 1
+        errors += "error" in found
         print_json(found)
-    raise typer.Exit(UNKNOWN if failed else AS_EXPECTED)
+    if errors:
+        raise Failure(f"of {count(answers, 'line')}, {errors} could not be answered; stdout says why")
 
 
 def _answered(answer: Callable[[bytes], dict[str, Any]], line: bytes) -> dict[str, Any]:

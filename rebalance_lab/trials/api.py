@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack
@@ -137,12 +138,16 @@ def plans(
     **options: Unpack[PlanOptions],
 ) -> list[Plan]:
     """A plan for every combination of settings and each seed; the last setting changes fastest. `settings`: values,
-    or texts as from `--set`; a setting `plant` is the name of a planted bug, or empty. Raises PlanError."""
+    or texts as from `--set`; a setting `plant` is the name of a planted bug, or empty. Raises PlanError, also for a
+    trial that would be run twice, as with the values 2 and 02."""
     found = []
     for combination in product(*settings.values()):
         values = dict(zip(settings, combination, strict=True))
         plant = str(values.pop(PLANT, "")) or None
         found += [make_plan(name, seed=seed, settings=values, plant=plant, **options) for seed in seeds]
+    often, times = Counter(each.trial_id for each in found).most_common(1)[0] if found else ("", 0)
+    if times > 1:
+        raise PlanError(f"trial {often} is wanted {times} times: give each seed and each value of a setting once")
     return found
 
 

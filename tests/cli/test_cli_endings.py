@@ -7,11 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, end, next_line
+from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, commands, end, next_line
 
 from rebalance_lab.cli import main, scenarios
 from rebalance_lab.cli.at_once import FOREGROUND
@@ -150,6 +151,30 @@ def test_what_nohup_ignores_is_ignored_while_the_commands_are_loaded() -> None:
         assert end(process, signal.SIGTERM).code == 128 + signal.SIGTERM
 
 
+#: Runs the console script with a command that leaves something whose end is a signal: it goes when Python itself ends.
+ENDING = """
+import os, signal, sys, types
+from rebalance_lab.__main__ import main
+
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=int(sys.argv[1]), write=os.write):
+        kill(pid, number)
+        write(1, b"the end")
+
+sys.modules["rebalance_lab.cli.main"] = types.SimpleNamespace(main=lambda: 1)
+sys.left = Last()
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_python_ends(number: signal.Signals) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDING, str(int(number))], capture_output=True, timeout=LIMIT_S, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"the end", b"")
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_client_that_waits_for_a_broker_is_interrupted(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -188,8 +213,93 @@ def test_what_nohup_ignores_stays_ignored(
         (["sweep", "herd", "--set", "members=2,100000000"], "members=100000000: must be 5000 or less"),
         (["sweep", "herd", "--seeds", "1000000000"], "must be 1000000 or less"),
         (["sweep", "herd", "--set", "members=2,3,2"], "--set members: 2 is given twice"),
-        (["run", "herd", "--store", ""], "is empty; name a folder"),
+        (
+            ["sweep", "herd", "--set", "members=2,02"],
+            "is wanted 2 times: give each seed and each value",
+        ),
+        (["claims", "--cores", "100000000"], "Invalid value for '--cores': must be 256 or less"),
     ],
 )
 def test_what_would_run_for_ever_or_elsewhere_is_refused(command: CommandLine, arguments: list[str], why: str) -> None:
     assert why in command.refused(*arguments)
+
+
+def file_options() -> Iterator[tuple[str, str]]:
+    """Every option of every command that is a file or folder: the command's words, and the option."""
+    for words, known in commands():
+        for parameter in known.params:
+            if parameter.type_descriptor.annotation is Path:
+                yield words, max(parameter.opts, key=len)
+
+
+FILE_OPTIONS = list(file_options())
+
+
+def test_the_options_are_found() -> None:
+    assert {("run", "--store"), ("zookeeper", "--data"), ("report", "--out"), ("join", "--security")} <= {*FILE_OPTIONS}
+
+
+@pytest.mark.parametrize(("words", "option"), FILE_OPTIONS)
+def test_an_empty_name_is_not_the_current_folder(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = f"Invalid value for '{option}': is empty; name a file or folder (see rebalance-lab --help)"
+    assert command.refused(*words.split(), f"{option}=") == told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", ["replay", "shrink", "report", "history show", "history compare"])
+def test_an_empty_name_is_no_trial(command: CommandLine, words: str) -> None:
+    names = ["", ""] if words == "history compare" else [""]
+    assert command.refused(*words.split(), *names) == "the name of a trial is empty"
+
+
+@pytest.mark.parametrize("option", ["--layer", "--actor", "--kind"])
+def test_an_empty_filter_is_refused(command: CommandLine, option: str) -> None:
+    assert (
+        command.refused("history", "show", "t", option, ",") == f"{option} is empty; name what to show, or leave it out"
+    )
+
+
+def test_a_key_is_separated_by_something(command: CommandLine) -> None:
+    told = command.refused("produce", "--bootstrap", "h:1", "--topic", "t", "--key-separator", "")
+    assert told.startswith("--key-separator is empty; ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", "--out"],
+        ["report", "zombie-simulated-described-s1", "--out"],
+        ["report", "zombie-simulated-described-s1", "--trace"],
+        ["agree", "zombie", "--out"],
+    ],
+    ids=lambda each: "".join(each[::2]),
+)
+def test_a_place_where_nothing_can_be_written_is_told_before_the_work(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("run", "zombie").code == 0
+    (tmp_path / "a.file").touch()
+    (tmp_path / "folder.svg").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    option = arguments[-1]
+    assert command.refused(*arguments, "folder.svg") == f"{option} folder.svg is a folder; name a file"
+    told = command.refused(*arguments, "a.file/page.svg")
+    assert told == f"cannot write {option} a.file/page.svg: File exists; choose another file"
+    if arguments[0] == "report":
+        for name in (".", "..", "/"):
+            assert command.refused(*arguments, name) == f"{option} {name} is a folder; name a file"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_cluster_that_is_not_there(command: CommandLine, tmp_path: Path) -> None:
+    """Spark itself tries for a minute."""
+    assert command("run", "herd", "--store", tmp_path).code == 0
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    master = f"spark://127.0.0.1:{port},127.0.0.1:{port}"
+    told = command.refused("claims", "--store", tmp_path, "--master", master)
+    assert told == f"Spark's master {master} cannot be reached: [Errno 111] Connection refused"

@@ -59,6 +59,11 @@ def test_each_way_of_saying_it(said: str) -> None:
     assert named("members=0: must be 1 or more") == "members=0: must be 1 or more"
 
 
+def test_a_limit_of_files_is_named() -> None:
+    said = "z1 has ended; …: java.io.IOException: Too many open files"
+    assert named(said).startswith("no more files can be opened; raise the limit of a process (ulimit -n, which is ")
+
+
 @pytest.mark.parametrize(("limit", "is_named"), [(20, True), (4096, False), (resource.RLIM_INFINITY, False)])
 def test_what_fails_under_a_low_limit_fails_by_it(monkeypatch: pytest.MonkeyPatch, limit: int, is_named: bool) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, limit))

@@ -25,6 +25,9 @@ def case(assignor: str | None = "range", *, partitions: int = 4, members: int = 
     return {**rule, "members": people, "topics": {"t": partitions}, **more}
 
 
+UNANSWERED = "rebalance-lab: {} could not be answered; stdout says why\n"
+
+
 class Answers:
     """`ask(line, ...)`: what `whatif assign` says of lines on its standard input."""
 
@@ -44,7 +47,7 @@ class Answers:
 
     def refused(self, line: object) -> str:
         ended = self(line)
-        assert (ended.code, ended.err) == (2, "")
+        assert (ended.code, ended.err) == (2, UNANSWERED.format("of 1 line, 1"))
         (name,) = ended.json
         assert name == "error"
         return str(ended.json["error"])
@@ -57,7 +60,7 @@ def ask(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Answers:
 
 def test_every_recorded_case_is_answered_as_it_was_recorded(ask: Answers) -> None:
     ended = ask(*({name: value for name, value in each.items() if name in ASKED} for each in CASES))
-    assert (ended.code, ended.err) == (2, "")  # three of them Kafka refuses
+    assert (ended.code, ended.err) == (2, UNANSWERED.format(f"of {len(CASES)} lines, 3"))  # which Kafka refuses
     answers = [json.loads(line) for line in ended.out.splitlines()]
     for recorded, answer in zip(CASES, answers, strict=True):
         assert ("error" in answer) is ("errors" in recorded)
@@ -201,7 +204,7 @@ def test_what_cannot_be_is_told_in_the_line_and_the_rest_goes_on(ask: Answers, l
     assert says in ask.refused(line)
     ended = ask(case(), line, case())
     first, second, third = (json.loads(each) for each in ended.out.splitlines())
-    assert ended.code == 2
+    assert (ended.code, ended.err) == (2, UNANSWERED.format("of 3 lines, 1"))
     assert set(second) == {"error"}
     assert first == third == ask.dealt(case())
 
