@@ -1,6 +1,8 @@
 """Signals at any moment of any command: nothing that it started stays, nothing is left half-written.
 
-A command joins by a line in COMMANDS. One that is not there has its reason in NOT_SHOT_AT.
+A command joins by a line in COMMANDS. One that is not there has its reason in NOT_SHOT_AT. Each command is run once
+without a shot. How long that takes is divided into as many equal parts as there are shots, and each part gets one at a
+random moment. Shots are fired side by side, each in a folder of its own.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
 from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
+from warm_start import Started, WarmStart
 
 from rebalance_lab.analysis.parquet import FOLDER
 from rebalance_lab.history.files import load, trial_folders
@@ -30,32 +34,43 @@ from rebalance_lab.report.files import PAGES
 #: Shots of each signal at each command; for a thorough run set more.
 SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(580 * SHOTS)]
+#: Another number gives other moments.
+SEED = os.environ.get("REBALANCE_LAB_SHOTS_SEED", "1")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(580 * (SHOTS + 1))]
 
 #: Processes that the kernel kills with their parent end a moment after it.
 _SETTLE_S = 20.0
 
+#: How long a command that runs until it is interrupted is watched after its first answer, as a part of the time before.
+_SERVES = 0.3
 
 #: Of the cluster that runs for all tests; it has one record.
 TOPIC = "shots"
 
-#: Folders of a store that are not trials.
+#: What a store holds beside trials.
 OWN_FOLDERS = (FOLDER, PAGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
     """`arguments`: {zookeeper}, {bootstrap} and {trial} in them stand for those that the tests run and stored.
-    `within_s`: about as long as the command takes, or as its start takes. `foreground`: it runs until a signal ends
-    it, and exits with 0 then."""
+    `within_s`: when shots are fired, if not until the command's end. `foreground`: it runs until a signal ends it, and
+    exits with 0 then. `live`: what its trials show, and so its exit code, may differ from time to time. `reads`: it
+    gets a store with trials. `beside`: so many of its shots are fired side by side. `cold`: Python starts anew."""
 
     arguments: tuple[str, ...]
-    within_s: float
+    within_s: float | None = None
     foreground: bool = False
+    live: bool = False
+    reads: bool = False
+    beside: int = 4
+    cold: bool = False
 
     @property
     def name(self) -> str:
-        return "-".join(each.strip("{}") for each in self.arguments[:4] if not each.startswith("-"))
+        words = [each.strip("{}") for each in self.arguments[:4] if not each.startswith("-")]
+        return "-".join([*words, "cold"] if self.cold else words)
 
     @property
     def command(self) -> str:
@@ -68,31 +83,32 @@ class Shot:
 
 
 COMMANDS = (
-    Shot(("scenarios",), 1.2),
-    Shot(("run", "zombie"), 1.6),
-    Shot(("run", "zombie", "--world", "processes"), 10.0),
-    Shot(("sweep", "herd", "--seeds", "400"), 6.0),
-    Shot(("sweep", "leave", "--world", "processes", "--seeds", "4"), 10.0),
-    Shot(("claims",), 14.0),
-    Shot(("report",), 14.0),
-    Shot(("tables", "--out", "tables"), 20.0),
-    Shot(("demo",), 12.0),
-    Shot(("zookeeper",), 4.0, foreground=True),
-    Shot(("zookeeper", "--nodes", "3"), 6.0, foreground=True),
-    Shot(("cluster", "--brokers", "2"), 6.0, foreground=True),
-    Shot(("broker", "--zookeeper", "{zookeeper}", "--data", "data", "--id", "77"), 3.0, foreground=True),
-    Shot(("join", "--zookeeper", "{zookeeper}", "--group", "g", "--topic", TOPIC), 3.0, foreground=True),
-    Shot(("topics", "--bootstrap", "{bootstrap}", "--describe", TOPIC), 1.6),
-    Shot(("produce", "--bootstrap", "{bootstrap}", "--topic", TOPIC), 3.0),
-    Shot(("consume", "--bootstrap", "{bootstrap}", "--topic", TOPIC), 3.0),
-    Shot(("replay", "{trial}"), 2.0),
-    Shot(("shrink", "{trial}", "--check", "belief_overlap"), 10.0),
-    Shot(("agree", "leave", "--live", "2", "--simulated", "20"), 10.0),
-    Shot(("explore", "--records", "2"), 8.0),
-    Shot(("history", "show", "{trial}"), 1.6),
-    Shot(("history", "compare", "{trial}", "{trial}"), 1.6),
-    Shot(("whatif", "assign"), 2.0),
-    Shot(("whatif", "place"), 2.0),
+    Shot(("scenarios",)),
+    Shot(("scenarios",), cold=True),
+    Shot(("run", "zombie")),
+    Shot(("run", "zombie", "--world", "processes"), live=True),
+    Shot(("sweep", "herd", "--seeds", "40")),
+    Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
+    Shot(("claims",), reads=True, beside=1),
+    Shot(("report",), reads=True, beside=1),
+    Shot(("tables", "--out", "tables"), reads=True, beside=1),
+    Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
+    Shot(("zookeeper",), foreground=True),
+    Shot(("zookeeper", "--nodes", "3"), foreground=True, beside=2),
+    Shot(("cluster", "--brokers", "2"), foreground=True, beside=2),
+    Shot(("broker", "--zookeeper", "{zookeeper}", "--data", "data", "--id", "77"), foreground=True, beside=1),
+    Shot(("join", "--zookeeper", "{zookeeper}", "--group", "g", "--topic", TOPIC), foreground=True),
+    Shot(("topics", "--bootstrap", "{bootstrap}", "--describe", TOPIC)),
+    Shot(("produce", "--bootstrap", "{bootstrap}", "--topic", TOPIC), within_s=1.0),
+    Shot(("consume", "--bootstrap", "{bootstrap}", "--topic", TOPIC), within_s=1.0),
+    Shot(("replay", "{trial}")),
+    Shot(("shrink", "{trial}", "--check", "belief_overlap", "--runs", "20")),
+    Shot(("agree", "leave", "--live", "1", "--simulated", "20"), live=True),
+    Shot(("explore", "--records", "1")),
+    Shot(("history", "show", "{trial}")),
+    Shot(("history", "compare", "{trial}", "{trial}")),
+    Shot(("whatif", "assign"), within_s=0.3),
+    Shot(("whatif", "place"), within_s=0.3),
 )
 
 #: Commands that no shot is aimed at, and why. There are none.
@@ -114,45 +130,19 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder to run in, and the place for temporary folders. `others`: processes below the tests' that were there
-    before. `given`: what stands for the names in a shot's arguments. `nothing`: a standard input that stays open, and
-    from which nothing comes."""
+    """Where a command runs. `temporary`: its place for temporary folders, which others may share."""
 
     folder: Path
-    others: frozenset[psutil.Process]
-    given: dict[str, str]
-    nothing: int
-
-    @property
-    def temporary(self) -> Path:
-        return self.folder / "tmp"
-
-    def start(self, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        return self.start_process([*COMMAND, *(each.format_map(self.given) for each in arguments)])
-
-    def start_process(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "TMPDIR": str(self.temporary)}
-        with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
-            return subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=environment,
-                stdin=self.nothing,
-                stdout=out,
-                stderr=err,
-            )
-
-    def processes(self) -> list[psutil.Process]:
-        """Those that a command started, and that run: all below the tests' process, which adopts the orphans."""
-        return [each for each in _below() if each not in self.others and _runs(each)]
-
-    def semaphores(self) -> set[Path]:
-        """Those in shared memory that its processes use now."""
-        return {Path(path) for each in self.processes() for path in _mapped(each) if path.startswith("/dev/shm/sem.")}
+    temporary: Path
 
     @property
     def errors(self) -> str:
         return (self.folder / "err").read_text("utf-8", "replace")
+
+    @property
+    def answers(self) -> bool:
+        out = self.folder / "out"
+        return out.exists() and out.stat().st_size > 0
 
     def unfinished(self) -> list[str]:
         """Folders of the store that are not whole trials, and temporary ones."""
@@ -163,6 +153,47 @@ class Place:
             load(trial)
         found -= {store / each for each in OWN_FOLDERS}
         return sorted(each.name for each in (*found, *self.temporary.iterdir(), *self.folder.glob(".*.part")))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the commands of one test start from. `others`: processes below the tests' that were there before. `given`:
+    what stands for the names in a shot's arguments. `nothing`: a standard input that stays open, and from which nothing
+    comes. `started`: all that were."""
+
+    folder: Path
+    warm: WarmStart
+    stored: Path
+    others: frozenset[psutil.Process]
+    given: dict[str, str]
+    nothing: int
+    started: list[Started] = field(default_factory=list)
+
+    def place(self, name: str, *, temporary: Path | None = None) -> Place:
+        found = Place(self.folder / name, temporary or self.folder / name / "tmp")
+        found.folder.mkdir()
+        found.temporary.mkdir(exist_ok=True)
+        return found
+
+    def start(self, shot: Shot, place: Place) -> Started:
+        """Run its command there; returns once the lab handles signals, or it has ended."""
+        if shot.reads and not (place.folder / "trials").exists():
+            shutil.copytree(self.stored, place.folder / "trials", copy_function=os.link)
+        arguments = [each.format_map(self.given) for each in shot.arguments]
+        found = self.warm.start(
+            arguments, place.folder, stdin=self.nothing, cold=shot.cold, TMPDIR=str(place.temporary)
+        )
+        self.started.append(found)
+        _wait_for_the_lab(found)
+        return found
+
+    def processes(self) -> list[psutil.Process]:
+        """Those that a command started, and that run: all below the tests' process, which adopts the orphans."""
+        return [each for each in _below() if each not in self.others and _runs(each)]
+
+    def semaphores(self) -> set[Path]:
+        """Those in shared memory that its processes use now."""
+        return {Path(path) for each in self.processes() for path in _mapped(each) if path.startswith("/dev/shm/sem.")}
 
 
 def _below() -> set[psutil.Process]:
@@ -209,19 +240,24 @@ def given(request: pytest.FixtureRequest, stored: Path) -> dict[str, str]:
     return {**addresses, "trial": str(trial_folders(stored)[0])}
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmStart]:
+    with WarmStart() as found:
+        yield found
+
+
 @pytest.fixture
-def place(tmp_path: Path, adopted: None, given: dict[str, str]) -> Iterator[Place]:
+def ground(tmp_path: Path, adopted: None, warm: WarmStart, given: dict[str, str], stored: Path) -> Iterator[Ground]:
     reading, writing = os.pipe()
-    found = Place(tmp_path, frozenset(_below()), given, reading)
-    found.temporary.mkdir()
+    found = Ground(tmp_path, warm, stored, frozenset(_below()), given, reading)
     try:
         yield found
     finally:
         for each in found.processes():  # a failed test leaves some
             each.kill()
-        for each in _below() - found.others:
+        for orphan in _below() - found.others:
             with suppress(ChildProcessError):
-                os.waitpid(each.pid, 0)
+                os.waitpid(orphan.pid, 0)
         os.close(reading)
         os.close(writing)
 
@@ -233,10 +269,10 @@ def _mapped(process: psutil.Process) -> list[str]:
         return []
 
 
-def _all_ended(place: Place) -> list[str]:
+def _all_ended(ground: Ground) -> list[str]:
     """The processes that are still there after a generous time."""
     give_up = time.monotonic() + _SETTLE_S
-    while (left := place.processes()) and time.monotonic() < give_up:
+    while (left := ground.processes()) and time.monotonic() < give_up:
         time.sleep(0.05)
     return [str(each) for each in left]
 
@@ -247,18 +283,12 @@ def test_every_command_is_shot_at() -> None:
     assert all(len(reason) > 10 for reason in NOT_SHOT_AT.values())
 
 
-def _moments(shot: Shot, number: int) -> Iterator[float]:
-    rng = random.Random(f"{shot.arguments} {number}")
-    for each in range(SHOTS):
-        yield (each + rng.random()) / SHOTS * shot.within_s
-
-
-def _wait_for_the_lab(process: subprocess.Popen[bytes]) -> None:
+def _wait_for_the_lab(started: Started) -> None:
     """Wait until the lab has handlers of its own, or the process has ended. Python has none for SIGTERM; on SIGINT it
     prints a traceback while it starts, which no program can change."""
     terminable = 1 << (signal.SIGTERM - 1)
-    while process.poll() is None and not _caught_signals(process.pid) & terminable:
-        time.sleep(0.001)
+    while not started.has_ended and not _caught_signals(started.pid) & terminable:
+        time.sleep(0.002)
 
 
 def _caught_signals(pid: int) -> int:
@@ -270,69 +300,135 @@ def _caught_signals(pid: int) -> int:
     return 0
 
 
-def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stored: Path) -> tuple[int, set[Path]]:
-    """Run the command, send the signal, and wait; returns the exit code, and the semaphores that were in use."""
-    if shot.arguments[0] in ("claims", "report", "tables") and not (place.folder / "trials").exists():
-        subprocess.run(["cp", "-r", str(stored), str(place.folder / "trials")], check=True)
-    shutil.rmtree(place.folder / "tables", ignore_errors=True)
-    process = place.start(shot.arguments)
-    used: set[Path] = set()
-    _wait_for_the_lab(process)
-    try:
-        process.wait(after_s)
-    except subprocess.TimeoutExpired:
-        used = place.semaphores()
-        process.send_signal(number)
-    return process.wait(LIMIT_S), used
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """How a command runs without a shot: for how long, or until when shots are fired, and its exit code, if it ends by
+    itself."""
+
+    duration_s: float
+    code: int | None
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda each: each.name)
+@pytest.fixture(scope="module")
+def known() -> dict[Shot, Undisturbed]:
+    """What was found out of each command so far."""
+    return {}
+
+
+def _undisturbed(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> Undisturbed:
+    if shot.within_s is not None:
+        return Undisturbed(shot.within_s, None)
+    if shot not in known:
+        place = ground.place("undisturbed")
+        began_s = time.monotonic()
+        started = ground.start(shot, place)
+        if shot.foreground:
+            _wait_for_answer(place, started)
+            known[shot] = Undisturbed((time.monotonic() - began_s) * (1 + _SERVES), None)
+            started.send_signal(signal.SIGTERM)
+            assert started.wait(LIMIT_S) == 0, place.errors
+        else:
+            code = started.wait(LIMIT_S)
+            assert code in (0, 2), f"exit {code}, stderr {place.errors!r}"  # 2: trials may be too few for a verdict
+            known[shot] = Undisturbed(time.monotonic() - began_s, code)
+        shutil.rmtree(place.folder)
+    return known[shot]
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A shot, and what became of the command. `semaphores`: those that were in use before."""
+
+    place: Place
+    number: signal.Signals
+    after_s: float
+    code: int | None
+    semaphores: frozenset[Path]
+
+    @property
+    def told(self) -> str:
+        return f"{self.number.name} after {self.after_s:.3f} s: exit {self.code}, stderr {self.place.errors!r}"
+
+
+def _fire_all(
+    shot: Shot, numbers: Sequence[signal.Signals], ground: Ground, duration_s: float, temporary: Path | None = None
+) -> list[Fired]:
+    """Shots of each signal, over the whole duration."""
+    rng = random.Random(f"{shot.arguments} {SEED}")
+    moments = [(number, (part + rng.random()) / SHOTS * duration_s) for number in numbers for part in range(SHOTS)]
+
+    def fire(number: signal.Signals, after_s: float) -> Fired:
+        place = ground.place(f"{number.name}-{after_s:.6f}", temporary=temporary)
+        started = ground.start(shot, place)
+        used: set[Path] = set()
+        code = started.wait(after_s)
+        if code is None:
+            used = ground.semaphores()
+            started.send_signal(number)
+            code = started.wait(LIMIT_S)
+        return Fired(place, number, after_s, code, frozenset(used))
+
+    with ThreadPoolExecutor(shot.beside) as pool:
+        return list(pool.map(fire, *zip(*moments, strict=True)))
+
+
 @pytest.mark.parametrize("shot", COMMANDS, ids=lambda each: each.name)
-def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, number: signal.Signals, place: Place, stored: Path) -> None:
-    for after_s in _moments(shot, number):
-        code, semaphores = _fire(shot, number, after_s, place, stored)
-        told = f"{number.name} after {after_s:.3f} s: exit {code}, stderr {place.errors!r}"
-        # 0 to 2: it had ended before. A negative code: Python had begun to end.
-        assert code in ((0, -number) if shot.foreground else (0, 1, 2, 128 + number, -number)), told
-        assert "Traceback" not in place.errors, told
-        if code == 128 + number:
-            assert place.errors.splitlines()[-1].startswith("rebalance-lab: interrupted by"), told
-        assert _all_ended(place) == [], told
-        assert place.unfinished() == [], told
-        assert [each for each in semaphores if each.exists()] == [], told
+def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> None:
+    alone = _undisturbed(shot, ground, known)
+    fired = _fire_all(shot, SIGNALS, ground, alone.duration_s)
+    before_it = {0, 2} if shot.live else {alone.code}
+    for each in fired:
+        by_it = 0 if shot.foreground else 128 + each.number
+        assert each.code in before_it | {by_it}, each.told
+        assert "Traceback" not in each.place.errors, each.told
+        told = [line for line in each.place.errors.splitlines() if line.startswith("rebalance-lab: interrupted by")]
+        assert len(told) == (each.code == 128 + each.number), each.told
+        assert not told or each.place.errors.endswith(f"{told[0]}\n"), each.told
+        assert each.place.unfinished() == [], each.told
+    assert _all_ended(ground) == [], [each.told for each in fired]
+    assert [path for each in fired for path in each.semaphores if path.exists()] == []
 
 
 @pytest.mark.parametrize(
     "shot", [each for each in COMMANDS if each.arguments[0] != "scenarios"], ids=lambda each: each.name
 )
-def test_after_a_kill_the_next_command_tidies_up(shot: Shot, place: Place, stored: Path) -> None:
-    for after_s in _moments(shot, signal.SIGKILL):
-        _fire(shot, signal.SIGKILL, after_s, place, stored)
-        assert _all_ended(place) == []
-    again = place.start(shot.arguments if shot.command in SWEEPERS else ("run", "herd"))
-    if shot.foreground and shot.command in SWEEPERS:
-        _wait_for_answer(place, again)
-        again.send_signal(signal.SIGTERM)
-    assert again.wait(LIMIT_S) in (0, 2), place.errors  # 2: trials may be too few for a verdict
-    assert [each for each in place.unfinished() if not each.startswith(".")] == []
+def test_after_a_kill_the_next_command_tidies_up(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> None:
+    temporary = ground.folder / "tmp"
+    fired = _fire_all(shot, (signal.SIGKILL,), ground, _undisturbed(shot, ground, known).duration_s, temporary)
+    assert _all_ended(ground) == []
+    if shot.command in SWEEPERS:
+        place = fired[0].place
+        shutil.rmtree(place.folder / "tables", ignore_errors=True)
+        (place.folder / "out").unlink()
+        started = ground.start(shot, place)
+        if shot.foreground:
+            _wait_for_answer(place, started)
+            started.send_signal(signal.SIGTERM)
+        assert started.wait(LIMIT_S) in (0, 2), place.errors  # 2: trials may be too few for a verdict
+    else:
+        for each in fired:
+            assert ground.start(Shot(("run", "herd")), each.place).wait(LIMIT_S) == 0, each.place.errors
+    for each in fired:
+        assert [left for left in each.place.unfinished() if not left.startswith(".")] == [], each.told
 
 
 #: It starts a child, says which, and ends. The child has no environment, a session of its own, and no parent any more.
 _HIDES = """
 import subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env={}, start_new_session=True)
+sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+child = subprocess.Popen(sleeps, env={}, stdout=subprocess.DEVNULL, start_new_session=True)
 print(child.pid, flush=True)
 """
 
 
-def test_a_child_that_hides_is_found(place: Place) -> None:
-    assert place.start_process([sys.executable, "-c", _HIDES]).wait(LIMIT_S) == 0
-    (child,) = place.processes()
-    assert child.pid == int((place.folder / "out").read_text())
+def test_a_child_that_hides_is_found(ground: Ground) -> None:
+    told = subprocess.run([sys.executable, "-c", _HIDES], check=True, capture_output=True).stdout
+    (child,) = ground.processes()
+    assert child.pid == int(told)
     assert (child.ppid(), child.environ()) == (os.getpid(), {})
 
 
-def _wait_for_answer(place: Place, process: subprocess.Popen[bytes]) -> None:
-    while not (place.folder / "out").read_bytes():
-        assert process.poll() is None, place.errors
-        time.sleep(0.05)
+def _wait_for_answer(place: Place, started: Started) -> None:
+    while not place.answers:
+        assert not started.has_ended, place.errors
+        time.sleep(0.02)
