@@ -358,6 +358,7 @@ def test_pandas_reads_them(tables: Path) -> None:
     assert re.search(r"^zombie-simulated-described-s1 +\d+\.\d+ +[1-9]\d*\.\d+", told, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_histories_are_read_where_they_are(tables: Path) -> None:
     told = ran(PROGRAMS["Histories without tables"], tables.parent)
     assert told.count("|crash-simulated-described-s1|") == told.count('"path":') > 3

@@ -357,6 +357,7 @@ def test_what_does_not_exist(bootstrap: str) -> None:
 # -- a broker that dies and comes back ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_clients_go_on_after_a_broker_was_killed(tmp_path) -> None:
     """kill -9 between writes: what was acknowledged is there, and the client connects again by itself."""
     with ClusterProcess(tmp_path) as running:

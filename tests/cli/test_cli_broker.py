@@ -164,6 +164,7 @@ def test_a_port_in_use_and_an_id_that_is_taken(
         assert end(process, signal.SIGTERM).code == 0
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_ends_the_broker(fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
     """Here a limit of the process stands in for it. What was acknowledged is there at the next start."""
     where = ["--zookeeper", fixture_zookeeper.connect_string, "--data", tmp_path / "data", "--id", 5]

@@ -20,6 +20,7 @@ def _gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_records_are_there_again_at_the_next_start(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,7 +9,10 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -80,7 +83,7 @@ OF_KAFKA = {
     "produce": ("produce", "--bootstrap", "{at}", "--topic", "t", "--timeout-ms", "2000"),
 }
 
-COMMANDS = [*OF_ZOOKEEPER.values(), *OF_KAFKA.values()]
+COMMANDS = (*OF_ZOOKEEPER.values(), *OF_KAFKA.values())
 
 
 class FakeServer:
@@ -120,11 +123,45 @@ class FakeServer:
             return
 
 
-@pytest.fixture(params=FAKES)
-def server(request: pytest.FixtureRequest) -> Iterator[FakeServer]:
-    found = FakeServer(FAKES[request.param])
-    yield found
-    found.close()
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How a command ended that met a fake server of its own, at `address`. `highest`: its memory at most, in bytes."""
+
+    address: str
+    was_asked: bool
+    code: int
+    out: str
+    err: str
+    highest: int
+
+
+@pytest.fixture(scope="module", params=FAKES)
+def met(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], Met]:
+    """What became of each command. All run at the same time, because they mostly wait."""
+    meet = partial(_meet, FAKES[request.param], tmp_path_factory.mktemp("fake"))
+    with ThreadPoolExecutor(len(COMMANDS)) as pool:
+        return dict(zip(COMMANDS, pool.map(meet, COMMANDS), strict=True))
+
+
+def _meet(serve: Callable[[socket.socket], None], folder: Path, arguments: tuple[str, ...]) -> Met:
+    place = folder / "-".join(arguments[:2]).replace("--", "")
+    place.mkdir()
+    server = FakeServer(serve)
+    try:
+        with subprocess.Popen(
+            [*COMMAND, *(each.format(at=server.address) for each in arguments)],
+            cwd=place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(place)},
+        ) as process:
+            highest = _highest_memory(process)
+            out, err = process.communicate()
+        return Met(server.address, server.was_asked, process.returncode, out, err, highest)
+    finally:
+        server.close()
 
 
 def _highest_memory(process: subprocess.Popen[str]) -> int:
@@ -142,23 +179,13 @@ def _highest_memory(process: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: f"{each[0]}{each[1]}")
-def test_a_server_that_is_none(server: FakeServer, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*COMMAND, *(each.format(at=server.address) for each in arguments)],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
-        highest = _highest_memory(process)
-        out, err = process.communicate()
-    assert server.was_asked
-    assert (process.returncode, out) == (2, ""), err
-    last = err.splitlines()[-1]
+def test_a_server_that_is_none(met: dict[tuple[str, ...], Met], arguments: tuple[str, ...]) -> None:
+    ended = met[arguments]
+    assert ended.was_asked
+    assert (ended.code, ended.out) == (2, ""), ended.err
+    last = ended.err.splitlines()[-1]
     assert last.startswith("rebalance-lab: ")
-    assert server.address in last
-    assert "Traceback" not in err
-    assert "unexpected" not in err
-    assert highest < MEMORY_LIMIT_BYTES
+    assert ended.address in last
+    assert "Traceback" not in ended.err
+    assert "unexpected" not in ended.err
+    assert ended.highest < MEMORY_LIMIT_BYTES

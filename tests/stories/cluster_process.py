@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from contextlib import suppress
 from functools import partial
@@ -13,33 +12,28 @@ from kazoo.client import KazooClient
 
 from rebalance_lab.cli.brokers import with_cluster
 from rebalance_lab.cli.cluster import BrokerProcess, until_it_knows
+from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
-LIMIT_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+LIMIT_S = 100.0
 
 
 class ClusterProcess:
-    """One broker or several, each on a port that stays its own. `options`: further ones of the command `broker`."""
+    """One broker or several, each on a port that stays its own, also while the broker is down. `options`: further ones
+    of the command `broker`."""
 
     def __init__(self, folder: Path, *options: str, brokers: int = 1) -> None:
         self.folder = folder
         self.data = folder / "broker-1"
         self.zookeeper = EmbeddedZooKeeper.start(folder / "zookeeper")
-        ports = [free_port() for _ in range(brokers)]
-        self.bootstrap = ",".join(f"127.0.0.1:{each}" for each in ports)
+        self._ports = [ReservedPort() for _ in range(brokers)]
+        self.bootstrap = ",".join(f"{HOST}:{each.number}" for each in self._ports)
         connect = self.zookeeper.connect_string
         self._brokers = {
             number: BrokerProcess(
-                number, connect, folder, "--port", str(port), "--session-timeout-ms", "2000", *options
+                number, connect, folder, "--port", str(port.number), "--session-timeout-ms", "2000", *options
             )
-            for number, port in enumerate(ports, 1)
+            for number, port in enumerate(self._ports, 1)
         }
         self.broker = self._brokers[1]
 
@@ -89,3 +83,5 @@ class ClusterProcess:
             with suppress(FileNotFoundError):
                 each.stop()
         self.zookeeper.stop()
+        for port in self._ports:
+            port.close()

@@ -36,7 +36,7 @@ def shrunk(plan: Plan, store: Path, **options: object) -> Shrunk:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("plant", "check", "settings"),
     [

@@ -26,7 +26,7 @@ from rebalance_lab.world.network import (
 from rebalance_lab.world.simulated.network import SimulatedNetwork
 from rebalance_lab.world.simulated.settings import NetworkSettings
 
-STORY_LIMIT_US = 20_000_000
+STORY_LIMIT_US = 100_000_000
 CONNECT_LIMIT_US = 10_000_000
 ID_BYTES = 4
 

@@ -17,7 +17,7 @@ from rebalance_lab.world.simulated.disk import DiskSettings, SimulatedDisk
 from rebalance_lab.world.simulated.storage import SimulatedStorage
 from rebalance_lab.world.storage import Storage
 
-STORY_LIMIT_US = 10_000_000
+STORY_LIMIT_US = 100_000_000
 
 #: More bytes than this do not fit on a disk that was filled.
 FULL_BYTES = 4
