@@ -15,7 +15,6 @@ from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.rest import NodeState, StateTracker
 from rebalance_lab.kernel import Kernel, TimedOut
-from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import GaveUp, Links, NodeOptions, ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 
@@ -72,8 +71,8 @@ AnyNode = NodeHandle[Any, Any]
 class Lab(Generic[O, S]):
     """The interface for the script of a scenario, whatever its subject."""
 
-    def __init__(self, plan: Plan, stage: Stage) -> None:
-        self.plan = plan
+    def __init__(self, stage: Stage) -> None:
+        self.plan = stage.plan
         self.tasks: Kernel = stage.kernel
         self.recorder = stage.recorder
         self.nodes: list[NodeHandle[O, S]] = []

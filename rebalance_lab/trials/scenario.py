@@ -130,10 +130,10 @@ def plants_of(subject: Subject) -> tuple[PlantedBug, ...]:
     return tuple(bug for part in parts for bug in part)
 
 
-async def play(plan: Plan, stage: Stage) -> None:
-    """Play the plan's scenario on a stage. Raises GaveUp after recording it."""
-    found = scenario(plan.scenario)
-    lab = found.subject.lab(plan, stage)
+async def play(stage: Stage) -> None:
+    """Play the scenario of a stage's plan. Raises GaveUp after recording it."""
+    found = scenario(stage.plan.scenario)
+    lab = found.subject.lab(stage)
     lab.begin()
     try:
         await found.script(lab)

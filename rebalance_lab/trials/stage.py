@@ -139,8 +139,11 @@ class Links(Protocol):
 
 
 class Stage(Protocol):
-    """What a world supplies. `changed` is raised whenever an event comes that matters for rest."""
+    """What a world supplies for the trial of a plan. `changed` is raised whenever an event comes that matters for
+    rest."""
 
+    @property
+    def plan(self) -> Plan: ...
     @property
     def kernel(self) -> Kernel: ...
     @property

@@ -92,7 +92,7 @@ class Subject:
 
     name: str
     rules: tuple[str, ...]
-    lab: Callable[[Plan, Stage], Lab[Any, Any]]
+    lab: Callable[[Stage], Lab[Any, Any]]
     tracker: Callable[[], StateTracker[Any]] = NodeTracker
     demands: Callable[[Plan], None] = _no_demands
     real: RealNodes | None = None

@@ -22,7 +22,7 @@ def played(script: Script, seed: int = 1, rules: str = "described", **settings: 
     simulation = Simulation(seed)
     try:
         stage = SimulatedStage(plan, simulation)
-        simulation.run(script(GroupLab(plan, stage)), "story")
+        simulation.run(script(GroupLab(stage)), "story")
         return merge(stage.events)
     finally:
         simulation.close()

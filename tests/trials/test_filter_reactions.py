@@ -15,7 +15,6 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberOptions
-from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import Stage
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -40,8 +39,8 @@ def trial(seed: int, rules: str) -> History:
     topics = [chosen.randrange(50) for _ in range(8)]
     joins = [chosen.randrange(200) for _ in range(2)]
 
-    async def play(plan: Plan, stage: Stage) -> None:
-        lab = GroupLab(plan, stage)
+    async def play(stage: Stage) -> None:
+        lab = GroupLab(stage)
         lab.begin()
         await lab.prepare()
         lab.phase("joining")

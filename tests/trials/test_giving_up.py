@@ -84,7 +84,7 @@ def no_world(plan: Plan, folder: Path) -> Iterator[tuple[SimpleNamespace, Simple
 
 @pytest.fixture
 def _no_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(_plan: object, _stage: object) -> None: ...
+    async def play(_stage: object) -> None: ...
 
     monkeypatch.setattr(live, "_set_up", no_world)
     monkeypatch.setattr(live, "play", play)

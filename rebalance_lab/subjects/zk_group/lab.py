@@ -111,9 +111,9 @@ class GroupLab(Lab[MemberOptions, MemberState]):
     """The interface for scripts about a group. `members` are its nodes; `cluster`: the runner's own session, and what
     it has written."""
 
-    def __init__(self, plan: Plan, stage: Stage) -> None:
-        super().__init__(plan, stage)
-        self.group = plan.text("group")
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.group = self.plan.text("group")
         self.members = self.nodes
         self.cluster = Cluster(stage.zookeeper, stage.recorder, servers=len(stage.servers.names))
 

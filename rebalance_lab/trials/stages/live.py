@@ -43,7 +43,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
     with _set_up(plan, folder) as (live, stage):
         try:
             world_versions = stage.versions()
-            _play(plan, live, stage)
+            _play(live, stage)
             stage.poll()
         except RecorderFailed as failed:
             raise TrialError(str(failed)) from failed
@@ -65,12 +65,12 @@ def perform(plan: Plan, folder: Path) -> Trial:
     return trial
 
 
-def _play(plan: Plan, live: LiveKernel, stage: LiveStage) -> None:
+def _play(live: LiveKernel, stage: LiveStage) -> None:
     """Play the scenario to its end, or until the runner gives up. No member's process runs when it returns."""
     try:
         follower = live.kernel.start_root(stage.follow(), "follow")
         with suppress(GaveUp):
-            live.run(play(plan, stage), f"scenario {plan.scenario}")
+            live.run(play(stage), f"scenario {stage.plan.scenario}")
             stage.wait_for_processes()
         follower.cancel("the trial has ended")
     finally:

@@ -142,7 +142,7 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, byte
     try:
         stage = SimulatedStage(plan, simulation, on_event)
         with suppress(GaveUp):
-            simulation.run(play(plan, stage), f"scenario {plan.scenario}")
+            simulation.run(play(stage), f"scenario {plan.scenario}")
         events = merge(stage.events)
     except Exception as error:
         # No command runs stand-ins for real members, so the plan is shown instead.
