@@ -75,11 +75,11 @@ def no_world(plan: Plan, folder: Path) -> Iterator[tuple[SimpleNamespace, Simple
         coroutine.close()  # type: ignore[attr-defined]
         raise GaveUp("the start of m1 did not come") if plan.seed == 1 else TrialError("m1 ended with 1")
 
-    stage = SimpleNamespace(boot_ids={"b"}, wall_offset_us=0, versions=dict, follow=lambda: None)
+    stage = SimpleNamespace(plan=plan, boot_ids={"b"}, wall_offset_us=0, versions=dict, follow=lambda: None)
     for name in ("wait_for_processes", "end_processes", "poll", "close"):
         setattr(stage, name, lambda name=name: note(name))
     follower = SimpleNamespace(cancel=lambda _why: note("cancel"))
-    yield SimpleNamespace(kernel=SimpleNamespace(host=lambda *_: follower), run=run), stage
+    yield SimpleNamespace(kernel=SimpleNamespace(start_root=lambda *_: follower), run=run), stage
 
 
 @pytest.fixture
