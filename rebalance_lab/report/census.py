@@ -61,13 +61,14 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The members' pixels. `labels`: (y from its top, name)."""
+    """The members' pixels. `labels`: (y from its top, name). `rebalances`: whether there are any."""
 
     y: float
     height: float
     source: str
     labels: tuple[tuple[float, str], ...]
     title: str
+    rebalances: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +145,8 @@ def _strip(scene: Scene, scale: Scale, layer: Layer, place: int) -> Strip:
         several=_area(heights, tops, scale),
         most_several=worst,
         title=(
-            f"{layer.value}: of {count(total, scene.words.place)}, at worst {worst:,} with several owners at once "
-            f"and {max(nobody, default=0):,.0f} with none"
+            f"{layer.value}: of {count(total, scene.words.place)}, at worst {worst:,} with several "
+            f"{scene.words.holder_noun}s at once and {max(nobody, default=0):,.0f} with none"
         ),
     )
 
@@ -225,7 +226,7 @@ def _picture(scene: Scene, scale: Scale, y: float) -> Picture:
     words = scene.words
     believes = words.have[Layer.BELIEF].one
     title = f"A line for each {words.node}: the darker, the more {words.place}s it {believes}"
-    return Picture(y, height, data_uri(rows), labels, title)
+    return Picture(y, height, data_uri(rows), labels, title, rebalances=any(map(any, busy)))
 
 
 def _beliefs(

@@ -46,9 +46,8 @@ def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
 
 def _having(scene: Scene, rows: list[Row]) -> str:
     """`, owner of t1/0,` and the like."""
-    holder = scene.words.holder.split()[-1]
     partitions = [row for row in rows if row.partition != NO_PARTITION]
-    told = [f"{holder} of {partitions_named(partitions)}"] if partitions else []
+    told = [f"{scene.words.holder_noun} of {partitions_named(partitions)}"] if partitions else []
     told += [f"the {row}" for row in rows if row.partition == NO_PARTITION]
     return f", {listed(told)}," if told else ""
 

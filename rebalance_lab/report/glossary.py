@@ -105,6 +105,11 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     due_from: Kind | None = None
     znodes: tuple[ZnodeWords, ...] = ()
 
+    @property
+    def holder_noun(self) -> str:
+        """What a node that holds a place is to it, without an article."""
+        return self.holder.split()[-1]
+
     def having(self, row: Row, layer: Layer) -> Have:
         """The words for having a row of the picture."""
         return self.is_the[layer] if row.partition == NO_PARTITION and layer in self.is_the else self.have[layer]

@@ -155,8 +155,7 @@ def _nobody(scene: Scene) -> str:
     if not registry_us:
         return f"; at worst {have_none} a {place} for {seconds(effect_us)}."
     idle = f", and {have_none} it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
-    holder = scene.words.holder.split()[-1]
-    return f"; at worst a {place} has no {holder} for {seconds(registry_us)}{idle}."
+    return f"; at worst a {place} has no {scene.words.holder_noun} for {seconds(registry_us)}{idle}."
 
 
 def rest(scene: Scene) -> str:
