@@ -14,7 +14,7 @@ from controller.cluster import Stored
 from controller.election import ControllerMoved, Elected, ElectionBug, elect
 from controller.leader_election import ElectionOrder, Selection
 from controller.machine import ControllerMachine
-from controller.reign import Channels, Reign
+from controller.reign import Channels, Knows, Reign
 from controller.stimuli import (
     ElectionAsked,
     ImbalanceDue,
@@ -64,8 +64,9 @@ class Imbalance:
 class Controller:
     """One broker's controller on one session. `run` ends only with an error: SessionExpired and SessionClosed.
 
-    `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`: is
-    called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
+    `knows(epoch, partition, state)`: is called with what this controller takes for the state of a partition from then
+    on. `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`:
+    is called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
     ISRs themselves and report it, as up to Kafka 2.6. `broker_epochs`: lives of one broker are told apart, as from 2.2
     on. `imbalance`: when preferred leaders are elected; None: only when they are asked for. `bug`: a mistake that is
     planted.
@@ -82,6 +83,7 @@ class Controller:
         unclean_default: bool,
         deletes_topics: bool,
         report: Callable[[str, dict[str, object]], None],
+        knows: Knows,
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         selection: Selection = Selection.V2_1,
         reads_isr_reports: bool = False,
@@ -105,6 +107,7 @@ class Controller:
         self._unclean_default = unclean_default
         self._deletes_topics = deletes_topics
         self._report = report
+        self._knows = knows
         self._reigning: Reign | None = None
         self._unanswered: dict[Future[Any], Any] = {}  # and what each is answered when the reign ends
 
@@ -212,6 +215,7 @@ class Controller:
                 machine,
                 self._channels(scope),
                 self._report,
+                self._knows,
                 unclean_default=self._unclean_default,
                 reads_isr_reports=self._reads_isr_reports,
             )

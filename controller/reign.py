@@ -85,6 +85,9 @@ from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient, Request
 
 T = TypeVar("T")
 
+#: Takes the epoch of a controller, a partition, and what the controller takes for its state.
+Knows = Callable[[int, TopicPartition, LeaderAndIsr], None]
+
 #: The setting of a topic that lets a replica outside the ISR lead if no other is live.
 UNCLEAN = "unclean.leader.election.enable"
 
@@ -108,7 +111,8 @@ class Channels(Protocol):
 
 
 class Reign:
-    """From an election to the end of the controller's time."""
+    """From an election to the end of the controller's time. `knows`: is called with what it takes for the state of a
+    partition from then on."""
 
     def __init__(
         self,
@@ -117,6 +121,7 @@ class Reign:
         machine: ControllerMachine,
         channels: Channels,
         report: Callable[[str, dict[str, object]], None],
+        knows: Knows,
         *,
         unclean_default: bool,
         reads_isr_reports: bool,
@@ -128,6 +133,8 @@ class Reign:
         self._machine = machine
         self._channels = channels
         self._report = report
+        self._knows = knows
+        self._known: dict[TopicPartition, Stored] = {}
         self._events: Mailbox[str | Stimulus] = Mailbox("events of the controller", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
 
@@ -149,11 +156,24 @@ class Reign:
         stimuli = deque([] if stimulus is None else [stimulus])
         while stimuli:
             instructions = self._machine.handle(stimuli.popleft())
+            self._tell_what_is_known()
             self._channels.live(self._machine.cluster.brokers)
             for each in instructions:
                 found = await self._carry_out(each)
                 if found is not None:
                     stimuli.append(found)
+
+    def _tell_what_is_known(self) -> None:
+        """Tell of the states that the machine takes for others than before."""
+        stored = self._machine.cluster.stored
+        for partition, now in stored.items():
+            before = self._known.get(partition)
+            if now is not before:
+                if before is None or now.leader_and_isr != before.leader_and_isr:
+                    self._knows(self._elected.epoch, partition, now.leader_and_isr)
+                self._known[partition] = now
+        if len(self._known) > len(stored):
+            self._known = dict(stored)
 
     async def _carry_out(self, instruction: Instruction) -> Stimulus | None:
         match instruction:

@@ -16,6 +16,8 @@ import msgspec
 from controller.channels import BrokerChannels
 from controller.cluster import LiveBroker
 from controller.controller import Controller
+from controller.leader_election import LeaderAndIsr
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import BrokerConfig, Parts
 from rebalance_lab.broker.closing import ask_to_leave
 from rebalance_lab.broker.control_link import ControlLinks
@@ -25,7 +27,8 @@ from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import FolderFailed
 from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.metadata_cache import MetadataCache
-from rebalance_lab.broker.partition import Observe, ReplicaContext
+from rebalance_lab.broker.observe import Observe, unobserved
+from rebalance_lab.broker.partition import ReplicaContext
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
 from rebalance_lab.broker.replicas import Replicas
@@ -103,7 +106,7 @@ class Broker:
         self._environment = environment
         self._settings = settings
         self._report = report
-        self._observe: Observe = observe or (lambda _event, _partition, _detail: None)
+        self._observe = observe or unobserved
         self._is_controller = False
         self._coordinators: set[str] = set()
         self._last_session: int | None = None
@@ -229,9 +232,18 @@ class Broker:
             MetaProperties(cluster_id=cluster, broker_id=config.broker_id),
             lambda topic: configs.get(topic, self._configs.defaults),
         )
-        metadata = MetadataCache()
+        metadata = MetadataCache(self._observe)
         tasks, rules = environment.tasks, config.lab_replication_rules
-        fetcher = partial(ReplicaFetcher, tasks, environment.network, config.broker_id, rules, config.fetch, self._warn)
+        fetcher = partial(
+            ReplicaFetcher,
+            tasks,
+            environment.network,
+            config.broker_id,
+            rules,
+            config.fetch,
+            self._warn,
+            self._observe,
+        )
         self._fetchers = ReplicaFetchers(tasks, rules, fetcher)
         self._isr_changes = self._isr_changes_of(config, metadata)
         replicas = Replicas(
@@ -248,13 +260,15 @@ class Broker:
                 leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
                 leader_grace=config.lab_leader_grace,
                 joins_caught_up=config.lab_joins_caught_up,
+                keeps_fetchers=config.lab_keeps_fetchers,
+                obeys_late_orders=config.lab_obeys_late_orders,
                 obeys_after_us=config.lab_obeys_after_ms * 1000,
             ),
             self._fetchers,
             self._logs,
             log_of=lambda partition: self._configs.log_of(self._client, partition),
             broker_epoch=lambda: self.broker_epoch,
-            is_known=metadata.has,
+            metadata=metadata,
             warn=self._warn,
         )
         self.parts = Parts(
@@ -358,6 +372,7 @@ class Broker:
             bug=config.lab_election_bug,
             deletes_topics=config.delete_topic_enable,
             report=self._controller_reported,
+            knows=self._controller_knows,
         )
         await self._controller.run()
 
@@ -370,3 +385,8 @@ class Broker:
             self._is_controller = event == "elected"
             self._observe("controls" if self._is_controller else "controls-no-more", None, detail)
         self._report(event, detail)
+
+    def _controller_knows(self, epoch: int, partition: TopicPartition, state: LeaderAndIsr) -> None:
+        """Record what this broker's controller takes for the state of a partition."""
+        detail = {"epoch": epoch, "leader": state.leader, "leader_epoch": state.leader_epoch, "isr": state.isr}
+        self._observe("state-known", partition, detail)

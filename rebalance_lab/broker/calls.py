@@ -48,7 +48,9 @@ class BrokerConfig:
     when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
     `lab_leads_as_first_of_isr`: a broker leads if it stands first in the ISR, whoever was elected;
-    `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already.
+    `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already;
+    `lab_obeys_late_orders`: a broker obeys the last update of a deposed controller after one of its successor;
+    `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching.
     """
 
     broker_id: int
@@ -93,6 +95,8 @@ class BrokerConfig:
     lab_leader_grace: bool = True
     lab_joins_caught_up: bool = False
     lab_obeys_after_ms: int = 0
+    lab_obeys_late_orders: bool = False
+    lab_keeps_fetchers: bool = False
     lab_broker_epochs: bool = True
 
     @property

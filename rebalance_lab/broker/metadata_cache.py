@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.observe import Observe
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, NO_LEADER
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -37,12 +38,14 @@ class CachedTopic:
 
 
 class MetadataCache:
-    """`controller_id`: the broker that has sent the last update; None before the first.
+    """`controller_id`: the broker that has sent the last update; None before the first. `observe`: is called
+    with what trials record.
 
     `changed` is done at the next update; another future follows it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, observe: Observe) -> None:
+        self._observe = observe
         self.controller_id: int | None = None
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, CachedTopic] = {}
@@ -51,7 +54,9 @@ class MetadataCache:
     def update(self, request: UpdateMetadataRequest) -> None:
         """Live brokers are replaced, partitions merged. A partition that is being deleted goes."""
         self.controller_id = request.controller_id
-        self.nodes = {each.broker_id: each for each in _nodes(request)}
+        known, self.nodes = self.nodes, {each.broker_id: each for each in _nodes(request)}
+        if self.nodes.keys() != known.keys():
+            self._observe("brokers-known", None, {"brokers": sorted(self.nodes)})
         for topic in request.topic_states:
             for each in topic.partition_states:
                 self._update(topic.topic_name, topic.topic_id, each)
@@ -66,9 +71,19 @@ class MetadataCache:
         if state.leader == LEADER_DURING_DELETE:
             cached.partitions.pop(state.partition_index, None)
         else:
+            known = cached.partitions.get(state.partition_index)
             cached.partitions[state.partition_index] = state
+            self._observe_partition(topic, known, state)
         if not cached.partitions:
             del self.topics[topic]
+
+    def _observe_partition(
+        self, topic: str, known: UpdateMetadataPartitionState | None, state: UpdateMetadataPartitionState
+    ) -> None:
+        """Record what this broker says of a partition from now on, if that is new."""
+        now = {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": state.isr}
+        if known is None or (known.leader, known.leader_epoch, known.isr) != tuple(now.values()):
+            self._observe("metadata-known", TopicPartition(topic, state.partition_index), now)
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether the cluster has such a partition."""

@@ -10,6 +10,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.results import Appended
+from rebalance_lab.broker.observe import Observe, unobserved
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.isr_changes import Change, IsrOutcome, IsrWritten
 from rebalance_lab.broker.replication.leadership import (
@@ -23,9 +24,6 @@ from rebalance_lab.kernel import Future, Kernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
 from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
-
-#: Takes what happens to replicas: the event, the partition, and its detail.
-Observe = Callable[[str, TopicPartition | None, dict[str, object]], None]
 
 
 class ReplicaRole(Enum):
@@ -64,13 +62,15 @@ class ReplicaContext:
 
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
     - `change_isr`: takes a change of the ISR that a leader wants written.
-    - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
+    - `observe`: is called with what trials record.
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
     - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
     - `joins_caught_up`: while too few are in sync, a follower joins only once it has caught up, by the rule by which
       leaders drop followers. False: as Kafka, it needs to have passed the high watermark.
+    - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
+    - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -80,12 +80,14 @@ class ReplicaContext:
     lag: Lag
     may_be_in_sync: Callable[[int], bool]
     change_isr: Callable[[Change], None]
-    observe: Observe = lambda _event, _partition, _detail: None
+    observe: Observe = unobserved
     refuses_before_append: bool = True
     assumes_whole_isr: bool = True
     leads_as_first_of_isr: bool = False
     leader_grace: bool = True
     joins_caught_up: bool = False
+    keeps_fetchers: bool = False
+    obeys_late_orders: bool = False
     obeys_after_us: int = 0
 
     def leads_by(self, state: LeaderAndIsrPartitionState) -> bool:
@@ -351,6 +353,7 @@ class Partition:
                 return False
             if records:
                 await self._with_log(lambda: log.append_replica(records, leader_epoch))
+                self._observe("replicated", end_offset=log.end_offset, leader_epoch=leader_epoch)
             log.high_watermark = followers_high_watermark(high_watermark, log.start_offset, log.end_offset)
             if start_offset > log.start_offset:
                 await self._with_log(lambda: log.delete_records(min(start_offset, log.high_watermark)))

@@ -13,6 +13,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.manager import LogManager
+from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.partition import Partition, ReplicaContext, ReplicaRole
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.fetcher import ReplicaFetchers
@@ -31,7 +32,7 @@ class Replicas:
     """- `fetchers`: get the records of leaders.
     - `broker_epoch()`: the czxid of this broker's registration.
     - `log_of(partition)`: its log, made with the topic's settings if it is not there.
-    - `is_known(partition)`: whether the cluster has it, according to the controller's last update.
+    - `metadata`: what the controller has told of the cluster.
     - `warn` takes a line for whoever runs the broker.
     """
 
@@ -43,7 +44,7 @@ class Replicas:
         *,
         log_of: Callable[[TopicPartition], Awaitable[PartitionLog]],
         broker_epoch: Callable[[], int],
-        is_known: Callable[[TopicPartition], bool],
+        metadata: MetadataCache,
         warn: Callable[[str], None],
     ) -> None:
         self.controller_epoch = 0
@@ -52,8 +53,9 @@ class Replicas:
         self._logs = logs
         self._log_of = log_of
         self._broker_epoch = broker_epoch
-        self._is_known = is_known
+        self._metadata = metadata
         self._warn = warn
+        self._last_update: UpdateMetadataRequest | None = None
         self._partitions: dict[TopicPartition, Partition] = {}
         self._ordering = around.tasks.lock("orders of controllers")
 
@@ -74,7 +76,7 @@ class Replicas:
         found = self._partitions.get(partition)
         if found is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if self._is_known(partition):  # the client's metadata are old, or this broker has not been told yet
+            if self._metadata.has(partition):  # the client's metadata are old, or this broker has not been told yet
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise Refused(code, f"this broker has no partition {partition.topic}-{partition.partition}")
         found.check_leader(known_epoch)
@@ -96,6 +98,33 @@ class Replicas:
             )
         self.controller_epoch = request.controller_epoch
 
+    def _obeys(self, order: str, request: ControlRequest) -> None:
+        """Record what this broker acts by."""
+        self._around.observe(
+            "obeys",
+            None,
+            {
+                "order": order,
+                "controller": request.controller_id,
+                "controller_epoch": request.controller_epoch,
+                "broker_epoch": request.broker_epoch,
+            },
+        )
+
+    # -- UpdateMetadata ---------------------------------------------------------------------
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> None:
+        """What the controller knows of the cluster. Raises Refused."""
+        self.fence(request)
+        last, self._last_update = self._last_update, request
+        self._update_metadata(request)
+        if self._around.obeys_late_orders and last is not None and last.controller_epoch < request.controller_epoch:
+            self._update_metadata(last)
+
+    def _update_metadata(self, request: UpdateMetadataRequest) -> None:
+        self._obeys("update-metadata", request)
+        self._metadata.update(request)
+
     # -- LeaderAndIsr -----------------------------------------------------------------------
 
     async def lead_or_follow(self, request: LeaderAndIsrRequest) -> Errors:
@@ -103,6 +132,7 @@ class Replicas:
         leaders = {each.broker_id: Address(each.host_name, each.port) for each in request.live_leaders}
         async with self._ordering:
             self.fence(request)
+            self._obeys("leader-and-isr", request)
             errors = {each: await self._take_role(each, state, leaders) for each, state in _leaderships(request)}
             self._fetchers.stop_idle()
             return errors
@@ -122,7 +152,8 @@ class Replicas:
         try:
             replica = known or Partition(self._around, partition, await self._log_of(partition))
             if self._around.leads_by(state):
-                self._fetchers.stop(partition)
+                if not self._around.keeps_fetchers:
+                    self._fetchers.stop(partition)
                 await replica.lead(state)
             elif state.leader in leaders:
                 await self._follow(replica, state, leaders[state.leader])
@@ -151,6 +182,7 @@ class Replicas:
         """What came of each partition. Raises Refused for the request as a whole."""
         async with self._ordering:
             self.fence(request)
+            self._obeys("stop-replica", request)
             errors = {each: await self._stopped(each, state) for each, state in _stops(request)}
             self._fetchers.stop_idle()
             return errors

@@ -52,6 +52,13 @@ def rests_of(history: History) -> Sequence[Event]:
     return [event for event in events_of(history, Kind.REST_REACHED) if event.at_us <= end_us]
 
 
+def before_closing(history: History, event: Event) -> bool:
+    """Whether a node recorded an event surely before it was taken down, which in virtual time begins in the microsecond
+    of the phase `closing`."""
+    end_us, end = closing_us(history)
+    return end is None or event.at_us < end_us
+
+
 def next_rest(history: History, moment: Event) -> Event | None:
     """The rest that ends the phase of a PHASE, possibly in the same microsecond. None if it was missed: a rest in a
     later phase belongs to that one."""

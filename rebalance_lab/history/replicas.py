@@ -35,6 +35,30 @@ APPENDED = new_kind("appended", Layer.EFFECT)
 #: leader_epoch.
 TRUNCATED = new_kind("truncated", Layer.EFFECT)
 
+#: A follower has written what it fetched. detail: end_offset (of its log, after that), leader_epoch.
+REPLICATED = new_kind("replicated", Layer.EFFECT)
+
+#: From here a fetcher of the broker gets the partition's records. detail: leader (the broker that it asks),
+#: leader_epoch, fetcher (its number in this process).
+FETCHES = new_kind("fetches", Layer.EFFECT)
+
+#: From here it does not. detail: leader, fetcher.
+FETCHES_NO_MORE = new_kind("fetches-no-more", Layer.EFFECT)
+
+#: From here the broker acts by an order of a controller. detail: order (leader-and-isr, stop-replica, update-metadata),
+#: controller, controller_epoch, broker_epoch (of the life for which it was meant; -1: any).
+OBEYS = new_kind("obeys", Layer.BELIEF)
+
+#: What a broker tells clients of a partition from here on. detail: leader, leader_epoch, isr.
+METADATA_KNOWN = new_kind("metadata-known", Layer.BELIEF)
+
+#: The brokers that a broker takes for live from here on. detail: brokers.
+BROKERS_KNOWN = new_kind("brokers-known", Layer.BELIEF)
+
+#: What a controller takes for the state of a partition from here on. detail: epoch (the controller's), leader,
+#: leader_epoch, isr.
+STATE_KNOWN = new_kind("state-known", Layer.BELIEF)
+
 #: From here the broker believes that it is the controller. detail: epoch.
 CONTROLS = new_kind("controls", Layer.BELIEF)
 
@@ -44,7 +68,24 @@ CONTROLS_NO_MORE = new_kind("controls-no-more", Layer.BELIEF)
 #: By the names under which a broker reports them.
 REPLICA_KINDS: dict[str, Kind] = {
     each.value: each
-    for each in (LEADS, FOLLOWS, REPLICA_ENDED, ISR_ASSUMED, COMMITTED, APPENDED, TRUNCATED, CONTROLS, CONTROLS_NO_MORE)
+    for each in (
+        LEADS,
+        FOLLOWS,
+        REPLICA_ENDED,
+        ISR_ASSUMED,
+        COMMITTED,
+        APPENDED,
+        TRUNCATED,
+        REPLICATED,
+        FETCHES,
+        FETCHES_NO_MORE,
+        OBEYS,
+        METADATA_KNOWN,
+        BROKERS_KNOWN,
+        STATE_KNOWN,
+        CONTROLS,
+        CONTROLS_NO_MORE,
+    )
 }
 
 

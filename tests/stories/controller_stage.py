@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from controller.cluster import LiveBroker
 from controller.controller import Controller
+from controller.leader_election import LeaderAndIsr
 from controller.request_batch import ControlRequest
 from controller.stimuli import (
     ReplicasDeleted,
@@ -65,6 +66,7 @@ class Candidate:
         self.broker_id = broker_id
         self.reigns: list[SentRequests] = []
         self.reports: list[tuple[str, dict[str, object]]] = []
+        self.known: list[tuple[int, TopicPartition, LeaderAndIsr]] = []
         self.ended = False
         self.controller: Controller
         self.process = stage.tasks.process(f"b{broker_id}")
@@ -82,6 +84,7 @@ class Candidate:
             unclean_default=False,
             deletes_topics=self._stage.deletes_topics,
             report=lambda event, detail: self.reports.append((event, detail)),
+            knows=lambda epoch, partition, state: self.known.append((epoch, partition, state)),
         )
         try:
             await self.controller.run()

@@ -13,10 +13,9 @@ from rebalance_lab.wire.kafka.schema import Versions
 
 async def handle(parts: Parts, call: Call) -> UpdateMetadataResponse:
     try:
-        parts.replicas.fence(call.request)
+        parts.replicas.update_metadata(call.request)
     except Refused as refused:
         return UpdateMetadataResponse(error_code=refused.code)
-    parts.metadata.update(call.request)
     return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
 

@@ -15,6 +15,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEnd
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
+from rebalance_lab.broker.observe import Observe
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.replication.truncation import (
     Truncation,
@@ -107,8 +108,18 @@ class Following:
         self.state = state
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a fetcher fetches from. `leader`: the id of the broker; `address`: where it listens; `fetcher`: the number
+    of the fetcher in this process."""
+
+    leader: int
+    address: Address
+    fetcher: int
+
+
 class ReplicaFetcher:
-    """Fetches from one broker until it is cancelled. `leader`: where that broker listens."""
+    """Fetches from one broker until it is cancelled. `observe`: is called with what trials record."""
 
     def __init__(
         self,
@@ -118,9 +129,11 @@ class ReplicaFetcher:
         rules: ReplicationRules,
         config: FetchConfig,
         warn: Callable[[str], None],
-        leader: Address,
+        observe: Observe,
+        source: Source,
     ) -> None:
-        self.leader = leader
+        self.source = source
+        self._observe = observe
         self._tasks = tasks
         self._network = network
         self._broker_id = broker_id
@@ -128,7 +141,7 @@ class ReplicaFetcher:
         self._config = config
         self._warn = warn
         self._following: dict[TopicPartition, Following] = {}
-        self._changed = Flag(f"partitions to fetch from {leader}")
+        self._changed = Flag(f"partitions to fetch from {source.address}")
         self._connection: Connection[Call, Message] | None = None
 
     @property
@@ -137,11 +150,26 @@ class ReplicaFetcher:
 
     def add(self, following: Following) -> None:
         """Begin, or begin anew, with a replica."""
-        self._following[following.follower.partition] = following
+        partition, source = following.follower.partition, self.source
+        self._following[partition] = following
+        epoch = following.leader_epoch
+        self._observe("fetches", partition, {"leader": source.leader, "leader_epoch": epoch, "fetcher": source.fetcher})
         self._changed.raise_()
 
     def remove(self, partition: TopicPartition) -> None:
-        self._following.pop(partition, None)
+        following = self._following.pop(partition, None)
+        if following is not None and following.state is not FetchState.FAILED:
+            self._ends(partition)
+
+    def _ends(self, partition: TopicPartition) -> None:
+        self._observe("fetches-no-more", partition, {"leader": self.source.leader, "fetcher": self.source.fetcher})
+
+    def let_go(self) -> list[Following]:
+        """Fetch nothing any more. Returns what it has fetched for."""
+        them = list(self._following.values())
+        for each in them:
+            self.remove(each.follower.partition)
+        return them
 
     async def run(self) -> None:
         try:
@@ -157,6 +185,7 @@ class ReplicaFetcher:
                     await self._until_something_is_ready()
         finally:
             self._drop_connection()
+            self.let_go()
 
     def _ready(self, state: FetchState) -> list[Following]:
         now_us = self._tasks.now_us()
@@ -181,7 +210,7 @@ class ReplicaFetcher:
         try:
             if self._connection is None or self._connection.ended.done:
                 self._connection = await self._network.connect(
-                    self.leader, KafkaCodec(), timeout_us=self._config.socket_timeout_ms * 1000
+                    self.source.address, KafkaCodec(), timeout_us=self._config.socket_timeout_ms * 1000
                 )
             call = Call.of(request, version, f"broker-{self._broker_id}-fetcher")
             return await self._connection.request(call, timeout_us=self._config.socket_timeout_ms * 1000)
@@ -202,10 +231,11 @@ class ReplicaFetcher:
     def _fail(self, following: Following, why: str) -> None:
         topic, partition = following.follower.partition
         self._warn(
-            f"{topic}-{partition} is not fetched from {self.leader} any more in leader epoch {following.leader_epoch}: "
-            f"{why}; it waits for the controller"
+            f"{topic}-{partition} is not fetched from {self.source.address} any more in leader epoch "
+            f"{following.leader_epoch}: {why}; it waits for the controller"
         )
         following.change(FetchState.FAILED)
+        self._ends(following.follower.partition)
 
     def _refused(self, following: Following, error: int) -> None:
         """The leader does not answer for a partition."""
@@ -359,7 +389,7 @@ class ReplicaFetcher:
             if following.follower.log.failure is not None:
                 self._fail(following, str(error))
             else:  # damaged on the way, or the logs have parted; the next fetch may bring it whole
-                self._warn(f"{following.follower.log}: what {self.leader} sent is not taken: {error}")
+                self._warn(f"{following.follower.log}: what {self.source.address} sent is not taken: {error}")
                 self._delay(following)
 
     # -- out of range -----------------------------------------------------------------------
@@ -404,15 +434,16 @@ class ReplicaFetcher:
 
 
 class ReplicaFetchers:
-    """All fetchers of a broker, while `run` runs (`ReplicaFetcherManager`). `fetcher`: makes one, for a broker that
-    listens there."""
+    """All fetchers of a broker, while `run` runs (`ReplicaFetcherManager`). `fetcher`: makes one for a
+    source."""
 
-    def __init__(self, tasks: Kernel, rules: ReplicationRules, fetcher: Callable[[Address], ReplicaFetcher]) -> None:
+    def __init__(self, tasks: Kernel, rules: ReplicationRules, fetcher: Callable[[Source], ReplicaFetcher]) -> None:
         self._tasks = tasks
         self._rules = rules
         self._fetcher = fetcher
         self._fetchers: dict[int, tuple[ReplicaFetcher, Task[None]]] = {}
         self._scope: Scope | None = None
+        self._count = 0
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -447,8 +478,8 @@ class ReplicaFetchers:
         if self._scope is None:
             return  # the broker ends
         known = self._fetchers.get(leader)
-        if known is not None and (known[0].leader != address or known[1].done):
-            moved = [each for each in known[0].partitions.values() if each.state is not FetchState.FAILED]
+        if known is not None and (known[0].source.address != address or known[1].done):
+            moved = [each for each in known[0].let_go() if each.state is not FetchState.FAILED]
             known[1].cancel("its broker listens elsewhere now")
             known = self._started(leader, address)
             for each in moved:
@@ -458,6 +489,7 @@ class ReplicaFetchers:
 
     def _started(self, leader: int, address: Address) -> tuple[ReplicaFetcher, Task[None]]:
         assert self._scope is not None
-        fetcher = self._fetcher(address)
+        self._count += 1
+        fetcher = self._fetcher(Source(leader, address, self._count))
         self._fetchers[leader] = fetcher, self._scope.spawn(fetcher.run(), f"fetcher from broker {leader}")
         return self._fetchers[leader]

@@ -17,8 +17,9 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.apis import fetch, offset_for_leader_epoch
 from rebalance_lab.broker.log.log import PartitionLog, Surroundings
 from rebalance_lab.broker.log.opening import LastLife, open_log
+from rebalance_lab.broker.observe import unobserved
 from rebalance_lab.broker.partition import Partition, ReplicaContext, ReplicaRole
-from rebalance_lab.broker.replication.fetcher import FetchConfig, FetchState, Following, ReplicaFetcher
+from rebalance_lab.broker.replication.fetcher import FetchConfig, FetchState, Following, ReplicaFetcher, Source
 from rebalance_lab.broker.replication.isr_changes import IsrWritten
 from rebalance_lab.broker.replication.leadership import Lag
 from rebalance_lab.broker.replication.rules import ReplicationRules
@@ -113,7 +114,8 @@ class Replicas:
             self.rules,
             ONE_BATCH,
             lambda _: None,
-            Address("leader", leader + 1),
+            unobserved,
+            Source(leader, Address("leader", leader + 1), 1),
         )
         fetcher.leading = self.partitions[leader]
         fetcher.add(following)
