@@ -232,7 +232,7 @@ class Broker:
             MetaProperties(cluster_id=cluster, broker_id=config.broker_id),
             lambda topic: configs.get(topic, self._configs.defaults),
         )
-        metadata = MetadataCache(self._observe)
+        metadata = MetadataCache(self._observe, keeps_isrs=config.lab_keeps_metadata)
         tasks, rules = environment.tasks, config.lab_replication_rules
         fetcher = partial(
             ReplicaFetcher,

@@ -39,13 +39,14 @@ class CachedTopic:
 
 class MetadataCache:
     """`controller_id`: the broker that has sent the last update; None before the first. `observe`: is called
-    with what trials record.
+    with what trials record. `keeps_isrs`: True plants a bug: an update with the leader that is known changes nothing.
 
     `changed` is done at the next update; another future follows it.
     """
 
-    def __init__(self, observe: Observe) -> None:
+    def __init__(self, observe: Observe, *, keeps_isrs: bool = False) -> None:
         self._observe = observe
+        self._keeps_isrs = keeps_isrs
         self.controller_id: int | None = None
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, CachedTopic] = {}
@@ -72,6 +73,8 @@ class MetadataCache:
             cached.partitions.pop(state.partition_index, None)
         else:
             known = cached.partitions.get(state.partition_index)
+            if self._keeps_isrs and known is not None and known.leader == state.leader:
+                return
             cached.partitions[state.partition_index] = state
             self._observe_partition(topic, known, state)
         if not cached.partitions:
