@@ -51,7 +51,8 @@ class BrokerConfig:
     `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already;
     `lab_obeys_late_orders`: a broker obeys the last update of a deposed controller after one of its successor;
     `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching; `lab_keeps_metadata`: a
-    broker does not take over metadata of a partition whose leader is the same.
+    broker does not take over metadata of a partition whose leader is the same; `lab_never_answers`: a
+    leader of a later epoch than the first answers no write.
     """
 
     broker_id: int
@@ -99,6 +100,7 @@ class BrokerConfig:
     lab_obeys_late_orders: bool = False
     lab_keeps_fetchers: bool = False
     lab_keeps_metadata: bool = False
+    lab_never_answers: bool = False
     lab_broker_epochs: bool = True
 
     @property

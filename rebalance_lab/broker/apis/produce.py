@@ -58,6 +58,8 @@ async def handle(parts: Parts, call: Call) -> ProduceResponse | None:
     if request.acks == ACKS_NONE:
         _close_on_error(outcomes)
         return None
+    if parts.config.lab_never_answers and any(_is_of_a_later_leader(each) for each in outcomes.values()):
+        await parts.tasks.flag("an answer that is never sent").wait()
     if request.acks == ACKS_ALL and not parts.config.lab_acks_before_replication:
         outcomes |= await _uncommitted(parts, outcomes, request.timeout_ms)
     return ProduceResponse(
@@ -86,6 +88,10 @@ async def _appended(
         return _Written(replica, appended, replica.leader_epoch)
     except (Refused, LogError) as error:
         return error
+
+
+def _is_of_a_later_leader(outcome: Outcome) -> bool:
+    return isinstance(outcome, _Written) and outcome.leader_epoch > 0
 
 
 def _check_format(data: bytes, version: int) -> None:
