@@ -27,7 +27,7 @@ from rebalance_lab.checks.phases import before_closing, rests_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import BROKERS_KNOWN, METADATA_KNOWN, STATE_KNOWN
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, once
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 from rebalance_lab.wire.paths import BROKER_IDS
 
@@ -92,7 +92,7 @@ def bound_us(parameters: Mapping[str, object]) -> int:
 def judge(history: History) -> Finding:
     """Measures: `count`, views that differ; `views` that were looked at; `controllers`, those of them that are of a
     controller."""
-    compared = list(_compared(history))
+    compared = compared_views(history)
     wrong = [each for each in compared if each.why is not None]
     of_controllers = sum(each.view is not None and each.view.kind is STATE_KNOWN for each in compared)
     measures = {"count": len(wrong), "views": len(compared), "controllers": of_controllers}
@@ -101,9 +101,14 @@ def judge(history: History) -> Finding:
         assert first.why is not None
         witness = first.stands.id, None if first.view is None else first.view.id, first.rest.id
         return violated(first.why, witness, measures)
-    nothing = None if compared else "at no rest anything had stood for long enough"
     why = "at rest the controller and all brokers knew what the registry says"
-    return not_violated(history, why, measures, vacuous=nothing, across_layers=True)
+    return not_violated(history, why, measures, across_layers=True)
+
+
+@once
+def compared_views(history: History) -> list[Compared]:
+    """All views of all rests, beside the registry; none if brokers do not record what they know."""
+    return list(_compared(history)) if events_of(history, METADATA_KNOWN) else []
 
 
 def _compared(history: History) -> Iterator[Compared]:
@@ -192,10 +197,6 @@ def _of_brokers(broker: str, numbers: list[int], stands: Event, view: Event | No
     return Compared(None if same else why, stands, view, rest)
 
 
-def _views(history: History) -> list[Event]:
-    return events_of(history, METADATA_KNOWN)
-
-
 CHECK = Check(
     name="unequal_views",
     compares=(Layer.REGISTRY, Layer.BELIEF),
@@ -204,5 +205,5 @@ CHECK = Check(
     plants=(Planted("keeps-old-metadata", "isr-election", settings={}),),
     judge=judge,
     applies_to=(REPLICATION,),
-    looks_at=_views,
+    looks_at=compared_views,
 )
