@@ -316,7 +316,7 @@ class Broker:
             try:
                 await tasks.first(leaving, self._logs.failed.wait(), serving)
             finally:
-                if self._is_controller:
+                if self._is_controller and not config.lab_never_resigns:
                     self._controller_reported("resigned", {"why": "its session or its broker ends"})
             scope.cancel("the broker shuts down")
 

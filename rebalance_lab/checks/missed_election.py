@@ -16,7 +16,7 @@ import math
 from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.elections import elections, requests
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.in_touch import in_touch_until
+from rebalance_lab.checks.in_touch import LEAST_US, in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import closing_us
@@ -24,9 +24,6 @@ from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 from rebalance_lab.wire.paths import CONTROLLER
-
-#: A broker that has not looked by then had time enough: a notification and a request take some milliseconds.
-LEAST_US = 1_000_000
 
 
 def judge(history: History) -> Finding:

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.elections import Election, elections, epoch_changes, epoch_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.in_touch import in_touch_until
+from rebalance_lab.checks.in_touch import LEAST_US, in_touch_throughout, in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import closing_us, rests_of
@@ -27,13 +26,9 @@ from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, RESTART
 from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
-from rebalance_lab.history.views import actor_by_session, events_of
-from rebalance_lab.wire.paths import BROKER_IDS, broker_path
+from rebalance_lab.history.views import events_of
 
 Wrong = tuple[str, tuple[Event, ...]]
-
-#: At rest, what was so for this long is known to every broker that is in touch.
-LEAST_US = 1_000_000
 
 
 def judge(history: History) -> Finding:
@@ -150,7 +145,7 @@ def _at_rest(history: History, rest: Event, found: list[Election], roles: Mappin
     last = past[-1]
     wrong: list[Wrong] = []
     stands = last.ended is None or last.ended.at_us > rest.at_us
-    for broker in _in_touch(history, begin_us, rest.at_us):
+    for broker in in_touch_throughout(history, begin_us, rest.at_us):
         role = roles.get(broker)
         if role is not None and role.at_us > begin_us:
             continue
@@ -162,22 +157,6 @@ def _at_rest(history: History, rest: Event, found: list[Election], roles: Mappin
             what = f"at rest {broker} believes that it controls in epoch {_epoch_of(role)}"
             wrong.append((f"{what}, and epoch {last.epoch} has begun", (role, rest)))
     return wrong
-
-
-def _in_touch(history: History, begin_us: int, end_us: int) -> list[str]:
-    """The brokers that were registered, and heard of ZooKeeper, for all of this time."""
-    gone = {
-        (event.of("path"), event.session): event.at_us
-        for event in events_of(history, Kind.DELETED)
-        if str(event.of("path")).startswith(f"{BROKER_IDS}/")
-    }
-    found = []
-    for session, (number, registered) in registrations(history).items():
-        broker = actor_by_session(history).get(session)
-        stays = gone.get((broker_path(number), session), end_us + 1) > end_us and registered.at_us <= begin_us
-        if broker is not None and stays and in_touch_until(history, session, broker, begin_us, end_us) >= end_us:
-            found.append(broker)
-    return found
 
 
 def _epoch_of(belief: Event) -> int:
