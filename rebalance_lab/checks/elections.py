@@ -14,7 +14,7 @@ from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import actor_by_session, events_of, once
+from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 from rebalance_lab.wire.cluster import read_controller
 from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
 
@@ -80,6 +80,32 @@ def epoch_changes(history: History) -> list[Event]:
 def requests(history: History) -> list[Event]:
     """The requests to create `/controller`, answered or not."""
     return [event for event in events_of(history, Kind.INVOKED) if _asks(event)]
+
+
+@once
+def looks(history: History) -> dict[str, list[Event]]:
+    """The answered looks of each node at `/controller` that set a watch."""
+    asked = {event.id for event in events_of(history, Kind.INVOKED) if _is_look(event)}
+    answers = [event for event in events_of(history, Kind.OK) if (event.actor, event.of("of")) in asked]
+    return grouped(answers, lambda event: event.actor)
+
+
+@once
+def openings(history: History) -> list[tuple[Election, list[Event]]]:
+    """Each election with the looks that saw before it that there was no controller: the first one of each node since
+    the election before had ended."""
+    found: list[tuple[Election, list[Event]]] = []
+    gone = 0
+    for each in elections(history):
+        won = each.created.zxid or 0
+        saw = [next((look for look in its if gone <= (look.zxid or 0) < won), None) for its in looks(history).values()]
+        found.append((each, [look for look in saw if look is not None]))
+        gone = won if each.ended is None else (each.ended.zxid or 0)
+    return found
+
+
+def _is_look(event: Event) -> bool:
+    return (event.of("op"), event.of("path"), event.of("watch")) == ("exists", CONTROLLER, True)
 
 
 def _attempts(history: History) -> list[tuple[str, int]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from rebalance_lab.checks.broker_names import registrations
-from rebalance_lab.checks.elections import elections, requests
+from rebalance_lab.checks.elections import elections, looks, requests
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.in_touch import LEAST_US, in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
@@ -50,7 +50,7 @@ def judge(history: History) -> Finding:
     }
     if missed:
         broker, deletion = missed[0]
-        last = next((each for each in reversed(_looks(history).get(broker, [])) if each.at_us <= deletion.at_us), None)
+        last = next((each for each in reversed(looks(history).get(broker, [])) if each.at_us <= deletion.at_us), None)
         why = f"/controller went, and {broker}, which was registered and connected, did not look again"
         return violated(why, (deletion.id, None if last is None else last.id), measures)
     if idle:
@@ -87,21 +87,6 @@ def _had_to_look(history: History, deletion: Event, end_us: int) -> list[tuple[s
     return found
 
 
-@once
-def _looks(history: History) -> dict[str, list[Event]]:
-    """The answered looks of each node at `/controller` that set a watch."""
-    asked = {event.id for event in events_of(history, Kind.INVOKED) if _is_look(event)}
-    found: dict[str, list[Event]] = {}
-    for event in events_of(history, Kind.OK):
-        if (event.actor, event.of("of")) in asked:
-            found.setdefault(event.actor, []).append(event)
-    return found
-
-
-def _is_look(event: Event) -> bool:
-    return (event.of("op"), event.of("path"), event.of("watch")) == ("exists", CONTROLLER, True)
-
-
 def _is_of(event: Event, kind: str) -> bool:
     return (event.of("path"), event.of("event")) == (CONTROLLER, kind)
 
@@ -109,8 +94,8 @@ def _is_of(event: Event, kind: str) -> bool:
 def _look_after(history: History, broker: str, deletion: Event, end_us: int) -> Event | None:
     """Its first look before `end_us` that saw the tree as it was after the deletion."""
     gone = math.inf if deletion.zxid is None else deletion.zxid
-    looks = _looks(history).get(broker, [])
-    return next((each for each in looks if (each.zxid or 0) >= gone and each.at_us <= end_us + TOLERANCE_US), None)
+    its = looks(history).get(broker, [])
+    return next((each for each in its if (each.zxid or 0) >= gone and each.at_us <= end_us + TOLERANCE_US), None)
 
 
 def _competes(history: History, look: Event, deletion: Event, end_us: int) -> bool:

@@ -4,7 +4,8 @@ Each creation of `/controller` must raise `/controller_epoch` by exactly one in 
 may change that number. The znode must name the broker whose session created it. A broker that believes that it is the
 controller must have won the election of its epoch, in the session that it has at that moment, and not believe it
 earlier: so no epoch has two controllers, and no broker takes the znode of another, or of its own former session, for
-its own (KAFKA-4229). A winner that is in touch with ZooKeeper for `LEAST_US` must come to believe it. At rest the
+its own (KAFKA-4229). A winner that is in touch with ZooKeeper for `LEAST_US`, or goes on for `ANSWERED_US` after
+the answer to its request, must come to believe it. At rest the
 broker that has won the last election controls, and no other believes that it does. Looked at then are registered
 brokers that have been in touch with ZooKeeper for `LEAST_US`, as a paused controller cannot know that it was deposed.
 
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance_lab.checks.elections import Election, elections, epoch_changes, epoch_in
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.elections import Election, elections, epoch_changes, epoch_in, requests
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, events_by_actor
 from rebalance_lab.checks.in_touch import LEAST_US, in_touch_throughout, in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
@@ -29,6 +30,9 @@ from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 from rebalance_lab.history.views import events_of
 
 Wrong = tuple[str, tuple[Event, ...]]
+
+#: A winner that has been answered believes it at once, and so before anything that it records so long after.
+ANSWERED_US = 100_000
 
 
 def judge(history: History) -> Finding:
@@ -104,7 +108,8 @@ def _beliefs(history: History, found: list[Election]) -> list[Wrong]:
 
 
 def _silent(history: History, found: list[Election]) -> list[Wrong]:
-    """Winners that never believed that they control, though they were in touch for `LEAST_US` of their reign."""
+    """Winners that never believed that they control, though they were in touch for `LEAST_US` of their reign, or went
+    on after they had been answered."""
     if clock_drifted(history):
         return []
     reigned = {(event.actor, _epoch_of(event)) for event in events_of(history, CONTROLS)}
@@ -114,9 +119,24 @@ def _silent(history: History, found: list[Election]) -> list[Wrong]:
             continue
         begin_us = each.created.at_us
         end_us = closing_us(history)[0] if each.ended is None else each.ended.at_us
-        if in_touch_until(history, each.created.session, each.winner, begin_us, end_us) - begin_us >= LEAST_US:
+        in_touch_us = in_touch_until(history, each.created.session, each.winner, begin_us, end_us) - begin_us
+        if in_touch_us >= LEAST_US or _went_on(history, each, end_us):
             wrong.append((f"{each.winner} has won epoch {each.epoch}, and never controlled in it", (each.created,)))
     return wrong
+
+
+def _went_on(history: History, election: Election, end_us: int) -> bool:
+    """Whether the winner was answered, was not disturbed, and went on for some time: a live process may have had to
+    wait for a core, unless it recorded something."""
+    asked, created = {event.id for event in requests(history)}, election.created
+    for answer in events_of(history, Kind.OK):
+        if (answer.actor, answer.of("of")) in asked and answer.zxid == created.zxid:
+            until_us = in_touch_until(history, created.session, answer.actor, answer.at_us, end_us)
+            if history.trial.world == "simulated":
+                return until_us - answer.at_us >= ANSWERED_US
+            own = events_by_actor(history)[answer.actor]
+            return any(answer.at_us + ANSWERED_US <= each.at_us < until_us for each in own)
+    return False
 
 
 def _at_rests(history: History, found: list[Election]) -> list[Wrong]:

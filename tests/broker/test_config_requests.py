@@ -214,6 +214,11 @@ OF_TRIALS_ONLY = {
     "lab_leader_grace",
     "lab_joins_caught_up",
     "lab_obeys_after_ms",
+    "lab_obeys_late_orders",
+    "lab_keeps_fetchers",
+    "lab_keeps_metadata",
+    "lab_never_answers",
+    "lab_never_resigns",
     "lab_broker_epochs",
 }
 

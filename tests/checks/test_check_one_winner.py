@@ -5,7 +5,7 @@ from __future__ import annotations
 from test_check_two_controllers import Elections
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.events import EventId, Kind
 
 
 def found(story: Elections) -> Finding:
@@ -62,3 +62,56 @@ def test_without_rest_nothing_is_said() -> None:
     story = Elections()
     race(story)
     assert CHECKS["one_winner"].judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+def looked(story: Elections, ms: int, number: int, zxid: int) -> EventId:
+    """A look at `/controller` that sets a watch, answered at the zxid."""
+    actor, detail = f"b{number}", {"op": "exists", "path": "/controller", "watch": True}
+    asked = story.add(ms, actor, Kind.INVOKED, session=f"0x{number}", group=None, detail=detail)
+    answer = {"op": "exists", "path": "/controller", "of": asked[1]}
+    return story.add(ms + 1, actor, Kind.OK, session=f"0x{number}", group=None, zxid=zxid, detail=answer)
+
+
+def read(story: Elections, ms: int, number: int, zxid: int) -> None:
+    detail = {"op": "get", "path": "/controller", "of": -1}
+    story.add(ms, f"b{number}", Kind.OK, session=f"0x{number}", group=None, zxid=zxid, detail=detail)
+
+
+def aside(*, zxid: int = 3) -> tuple[Elections, EventId]:
+    """b1 wins epoch 1 in transaction 4. Before that b2 has looked, and it does not ask."""
+    story = Elections()
+    look = looked(story, 7, 2, zxid)
+    story.asked(9, 1, Kind.OK)
+    story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    return story, look
+
+
+def test_a_broker_that_sees_nobody_and_does_not_ask() -> None:
+    story, look = aside()
+    finding = found(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (look, ("zookeeper", 3)))
+    assert finding.why == "b2 saw before the election of epoch 1 that nobody controlled, and did not ask"
+
+
+def test_who_sees_the_winner_need_not_ask() -> None:
+    story, _ = aside(zxid=4)
+    assert not CHECKS["one_winner"].applies(story.history())
+    story, _ = aside()
+    read(story, 11, 2, 4)
+    assert found(story).outcome is Outcome.CLEAN
+
+
+def test_a_later_election_makes_up_for_nothing() -> None:
+    for looks_again, outcome in ((False, Outcome.CLEAN), (True, Outcome.VIOLATED)):
+        story, _ = aside()
+        if looks_again:
+            looked(story, 1500, 2, 4)
+        story.asked(2000, 2)
+        assert found(story).outcome is outcome
+
+
+def test_a_broker_that_fails_after_its_look_cannot_ask() -> None:
+    story, _ = aside()
+    story.add(500, "b2", Kind.DISCONNECTED, session="0x2", group=None)
+    assert found(story).outcome is Outcome.CLEAN

@@ -43,11 +43,11 @@ class Elections(Story):
     def resigns(self, ms: int, number: int) -> EventId:
         return self.add(ms, f"b{number}", CONTROLS_NO_MORE, member=f"b{number}", detail={}, group=None)
 
-    def asked(self, ms: int, number: int, kind: Kind = Kind.FAILED_OP) -> None:
+    def asked(self, ms: int, number: int, kind: Kind = Kind.FAILED_OP, *, zxid: int | None = None) -> None:
         parts = [["create", "/controller"], ["set", "/controller_epoch"]]
         actor = f"b{number}"
         asked = self.add(ms, actor, Kind.INVOKED, detail={"op": "multi", "parts": parts, "path": ""}, group=None)
-        self.add(ms + 2, actor, kind, detail={"op": "multi", "of": asked[1]}, group=None)
+        self.add(ms + 2, actor, kind, detail={"op": "multi", "of": asked[1]}, group=None, zxid=zxid)
 
     def found(self) -> Finding:
         self.rest(9000)
@@ -238,3 +238,39 @@ def test_a_winner_that_never_controls_though_it_has_gone_by_the_rest(reigns_ms: 
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
         assert (finding.why, finding.witness) == ("b1 has won epoch 1, and never controlled in it", (won,))
+
+
+def answered(until_ms: int) -> Elections:
+    """b1 wins epoch 1, is answered at 12 ms, and never says that it controls."""
+    story = Elections()
+    won = story.won(10, 1, 1)
+    story.asked(10, 1, Kind.OK, zxid=story._zxid)
+    assert won == ("zookeeper", 3)
+    story.went(until_ms, 1)
+    story.won(until_ms + 5, 2, 2)
+    story.believes(until_ms + 8, 2, 2)
+    return story
+
+
+def test_a_winner_that_is_answered_believes_it_before_a_second_is_over() -> None:
+    for until_ms, outcome in ((111, Outcome.CLEAN), (112, Outcome.VIOLATED)):
+        finding = answered(until_ms).found()
+        assert finding.outcome is outcome
+        if outcome is Outcome.VIOLATED:
+            assert finding.witness == (("zookeeper", 3),)
+            assert finding.why == "b1 has won epoch 1, and never controlled in it"
+
+
+def test_a_winner_that_fails_after_the_answer() -> None:
+    story = answered(400)
+    story.killed(100, "b1")
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_live_winner_may_have_to_wait_for_a_core() -> None:
+    for recorded, outcome in ((False, Outcome.CLEAN), (True, Outcome.VIOLATED)):
+        story = answered(400)
+        story._world = "processes"
+        if recorded:
+            story.add(300, "b1", Kind.WARNED, group=None)
+        assert story.found().outcome is outcome
