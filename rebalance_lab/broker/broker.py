@@ -247,23 +247,7 @@ class Broker:
         self._fetchers = ReplicaFetchers(tasks, rules, fetcher)
         self._isr_changes = self._isr_changes_of(config, metadata)
         replicas = Replicas(
-            ReplicaContext(
-                tasks=environment.tasks,
-                broker_id=config.broker_id,
-                rules=config.lab_replication_rules,
-                lag=Lag(config.replica_lag_time_max_ms * 1000, config.replica_lag_max_messages),
-                may_be_in_sync=lambda broker: broker in metadata.nodes,
-                change_isr=self._isr_changes.submit,
-                observe=self._observe,
-                refuses_before_append=config.lab_refuses_before_append,
-                assumes_whole_isr=config.lab_assumes_whole_isr,
-                leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
-                leader_grace=config.lab_leader_grace,
-                joins_caught_up=config.lab_joins_caught_up,
-                keeps_fetchers=config.lab_keeps_fetchers,
-                obeys_late_orders=config.lab_obeys_late_orders,
-                obeys_after_us=config.lab_obeys_after_ms * 1000,
-            ),
+            self._replica_context(metadata),
             self._fetchers,
             self._logs,
             log_of=lambda partition: self._configs.log_of(self._client, partition),
@@ -286,6 +270,26 @@ class Broker:
             log_defaults=self._configs.defaults,
             settings=broker_values(self._configs.defaults, config, self._settings),
             coordinator_asked_for=self._coordinator_asked_for,
+        )
+
+    def _replica_context(self, metadata: MetadataCache) -> ReplicaContext:
+        config = self._settings.config
+        return ReplicaContext(
+            tasks=self._environment.tasks,
+            broker_id=config.broker_id,
+            rules=config.lab_replication_rules,
+            lag=Lag(config.replica_lag_time_max_ms * 1000, config.replica_lag_max_messages),
+            may_be_in_sync=lambda broker: broker in metadata.nodes,
+            change_isr=self._isr_changes.submit,
+            observe=self._observe,
+            refuses_before_append=config.lab_refuses_before_append,
+            assumes_whole_isr=config.lab_assumes_whole_isr,
+            leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
+            leader_grace=config.lab_leader_grace,
+            joins_caught_up=config.lab_joins_caught_up,
+            keeps_fetchers=config.lab_keeps_fetchers,
+            obeys_late_orders=config.lab_obeys_late_orders,
+            obeys_after_us=config.lab_obeys_after_ms * 1000,
         )
 
     def _isr_changes_of(self, config: BrokerConfig, metadata: MetadataCache) -> AskController | WriteIsr:

@@ -1,0 +1,130 @@
+"""A leader counts as committed what a replica of the ISR does not have (R7: the high watermark of each true ISR).
+
+What is committed is in the log of every replica that the state znode names in the ISR of this leader epoch, so that
+each of them may lead next. The end of a replica's log is known from what its broker has written since it took its role.
+Each move of a leader's high watermark is compared with it: a follower records what it has written before it asks for
+more, and the leader hears of it by that. A state that has just been written, or is just about to be replaced, is left
+out, and so is a replica whose broker has been started since it took its role last.
+
+Witness: the state, the end of the log that is too short, and the move of the high watermark.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rebalance_lab.checks.broker_names import broker_names
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.partition_states import Place, Stood, place_of, stood
+from rebalance_lab.checks.phases import closing_us
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import RESTART
+from rebalance_lab.history.replicas import APPENDED, COMMITTED, FOLLOWS, LEADS, REPLICATED, TRUNCATED
+from rebalance_lab.history.views import events_of
+
+#: The field with the end of the log, of each event that tells of it.
+_ENDS = {LEADS: "end_offset", FOLLOWS: "end_offset", REPLICATED: "end_offset", TRUNCATED: "to_offset"}
+
+
+class Ahead(NamedTuple):
+    """A leader committed `by` records that `broker` did not have. `state`, `end`, `moved`: the witness."""
+
+    why: str
+    by: int
+    state: EventId
+    end: EventId
+    moved: EventId
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, moves of a high watermark beyond the log of a replica in sync; `most`, the most records by
+    which one was; `compared`, ends of logs that were compared with one."""
+    compared, found = _compare(history)
+    measures = {"count": len(found), "most": max((each.by for each in found), default=0), "compared": compared}
+    if found:
+        first = found[0]
+        return violated(first.why, (first.state, first.end, first.moved), measures)
+    nothing = None if compared else "nothing was committed beside a state that stood"
+    why = f"every replica in sync had what was committed, in {compared} comparisons"
+    return not_violated(history, why, measures, vacuous=nothing, across_layers=True)
+
+
+def _compare(history: History) -> tuple[int, list[Ahead]]:
+    if clock_drifted(history):
+        return 0, []
+    names = broker_names(history)
+    states = stood(history, closing_us(history)[0])
+    ends: dict[tuple[str, Place], Event] = {}
+    compared, found = 0, []
+    for event in events_of(history, *_ENDS, APPENDED, COMMITTED, Kind.FAULT_BEGAN):
+        if event.kind is Kind.FAULT_BEGAN:
+            if event.of("fault") == RESTART:
+                ends = {each: known for each, known in ends.items() if each[0] != event.of("target")}
+        elif event.kind is not COMMITTED:
+            ends[event.actor, place_of(event)] = event
+        else:
+            state = _state_at(states.get(place_of(event), []), event)
+            if state is not None:
+                for end, ahead in _of_isr(event, state, names, ends):
+                    compared += end
+                    found += [] if ahead is None else [ahead]
+    return compared, found
+
+
+def _state_at(states: list[Stood], event: Event) -> Stood | None:
+    """The state that surely stood at a move of a high watermark, if it is of the same leader epoch."""
+    place = bisect_right([each.event.at_us for each in states], event.at_us - TOLERANCE_US)
+    if not place:
+        return None
+    found = states[place - 1]
+    stands = event.at_us + TOLERANCE_US <= found.until_us
+    return found if stands and found.state.leader_epoch == _number(event, "leader_epoch") else None
+
+
+def _of_isr(
+    moved: Event, stood_: Stood, names: Mapping[int, str], ends: Mapping[tuple[str, Place], Event]
+) -> Iterator[tuple[bool, Ahead | None]]:
+    """Of each replica in sync: whether the end of its log is known, and what is wrong with it."""
+    place, offset = place_of(moved), _number(moved, "offset")
+    if names.get(stood_.state.leader) != moved.actor:
+        return
+    for broker in stood_.state.isr:
+        end = ends.get((names.get(broker, ""), place))
+        if end is None:
+            yield False, None
+            continue
+        by = offset - _end_of(end)
+        why = (
+            f"{place}: {moved.actor} committed up to offset {offset} in leader epoch {moved.of('leader_epoch')}, and "
+            f"the log of broker {broker}, which is in the ISR, ended at {_end_of(end)}"
+        )
+        yield True, Ahead(why, by, stood_.event.id, end.id, moved.id) if by > 0 else None
+
+
+def _end_of(event: Event) -> int:
+    return _number(event, "last") + 1 if event.kind is APPENDED else _number(event, _ENDS[event.kind])
+
+
+def _number(event: Event, name: str) -> int:
+    return int(str(event.of(name)))
+
+
+def _replicated(history: History) -> list[Event]:
+    return events_of(history, REPLICATED)
+
+
+CHECK = Check(
+    name="ahead_of_isr",
+    compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT),
+    meaning="A leader counted records as committed that a replica in the ISR did not have.",
+    together="The replica may be elected, because it is in the ISR, and consumers can read what it does not have.",
+    plants=(Planted("forgets-last-of-isr", "committed-data", settings={"fault": "kill"}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+    looks_at=_replicated,
+)
