@@ -202,7 +202,7 @@ CHECK = Check(
     compares=(Layer.REGISTRY, Layer.BELIEF),
     meaning="At rest the controller or a broker knew another leader, ISR or set of live brokers than ZooKeeper has.",
     together="The registry has stood so for long, the cluster is at rest, and nobody will tell it more.",
-    plants=(Planted("keeps-old-metadata", "isr-election", settings={}),),
+    plants=(Planted("keeps-old-metadata", "controller-failover", settings={}),),
     judge=judge,
     applies_to=(REPLICATION,),
     looks_at=compared_views,

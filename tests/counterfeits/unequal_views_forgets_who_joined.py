@@ -1,10 +1,10 @@
 """unequal_views: a controller that lets a follower join the ISR, tells everyone, and forgets it."""
 
-from dataclasses import replace
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
+from controller.cluster import Stored
 from controller.machine import ControllerMachine
 from controller.stimuli import Instruction, StatesWritten
 from rebalance_lab.history.files import History
@@ -18,12 +18,12 @@ def forgetful(self: ControllerMachine, result: StatesWritten) -> list[Instructio
     for partition, stored in self.cluster.stored.items():
         known = before[partition].leader_and_isr
         if partition in result.written and len(stored.leader_and_isr.isr) > len(known.isr):
-            self.cluster.stored[partition] = replace(stored, leader_and_isr=known)
+            self.cluster.stored[partition] = Stored(known, stored.controller_epoch, stored.version)
     return instructions
 
 
 def honest(seed: int) -> History:
-    return trial("isr-election", seed, settings={})
+    return trial("controller-failover", seed, settings={})
 
 
 def false(seed: int) -> History:
