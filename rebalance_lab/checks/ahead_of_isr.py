@@ -123,7 +123,7 @@ CHECK = Check(
     compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT),
     meaning="A leader counted records as committed that a replica in the ISR did not have.",
     together="The replica may be elected, because it is in the ISR, and consumers can read what it does not have.",
-    plants=(Planted("forgets-last-of-isr", "committed-data", settings={"fault": "kill"}),),
+    plants=(Planted("forgets-last-of-isr", "frozen-isr", settings={}),),
     judge=judge,
     applies_to=(REPLICATION,),
     looks_at=_replicated,

@@ -180,3 +180,13 @@ def test_without_an_election_the_check_does_not_apply() -> None:
     story = Reigns()
     story.registered(10, 1)
     assert not CHECKS["handover"].applies(story.history())
+
+
+def test_live_brokers_have_five_seconds() -> None:
+    for world, outcome in (("simulated", Outcome.VIOLATED), ("processes", Outcome.CLEAN)):
+        story = succession(at_ms=5000)
+        story._world = world
+        assert story.found("handover").outcome is outcome
+    story = succession(at_ms=8001)
+    story._world = "processes"
+    assert story.found("handover").outcome is Outcome.VIOLATED
