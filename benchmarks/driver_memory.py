@@ -3,7 +3,7 @@
 Run: python benchmarks/driver_memory.py [--trials 1000,4000,16000] [--json]
 
 Simulated trials are judged once, and their results repeated under new ids by Spark, so that only the driver's share of
-the work is measured: every table that it collects, beside the list of the store's trials. Each size has a process of
+the work is measured: all that it collects for a page, beside the list of the store's trials. Each size has a process of
 its own. Python and Java are told apart; Java's heap has an upper bound (1 GB), Python has none.
 """
 
@@ -17,19 +17,17 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 
 from rebalance_lab.analysis import session
-from rebalance_lab.analysis.frames import table
 from rebalance_lab.analysis.ledger import read_ledger
-from rebalance_lab.analysis.store import Store, history_rows, read_store
-from rebalance_lab.analysis.summarised import collected
+from rebalance_lab.analysis.store import Store, read_store
+from rebalance_lab.analysis.summarised import collected, places_of
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.schemas import HISTORIES
-from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_trials, trial_results
+from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_folders, trial_results
+from rebalance_lab.cli.claims import TRIALS_SHOWN
 from rebalance_lab.trials.api import make_plan, sweep
 
 SCENARIOS = ("crash", "leave", "walkthrough", "zombie")
@@ -48,15 +46,12 @@ class Peak:
 def repeated(store: Store, trials: int) -> Store:
     """A store that lists its trials again and again under new ids. It has no folders of its own."""
     found = [
-        (msgspec.structs.replace(trial, id=f"{trial.id}-r{number:06}"), trial.id)
-        for number in range(-(-trials // len(store.trials)))
-        for trial in store.trials
+        (f"{name}-r{number:06}", name) for number in range(-(-trials // len(store.folders))) for name in store.folders
     ][:trials]
     return Store(
         store.path,
-        {trial.id: store.folders[of] for trial, of in found},
-        tuple(trial for trial, _ in found),
-        seen={trial.id: store.seen[of] for trial, of in found},
+        {new: store.folders[name] for new, name in found},
+        seen={new: store.seen[name] for new, name in found},
     )
 
 
@@ -79,12 +74,13 @@ def measure(path: Path, trials: int, said: multiprocessing.connection.Connection
     """Collect everything that a page is made of, in this process."""
     base = read_store(path)
     store = repeated(base, trials)
-    places = history_rows(store)
     with session.start(cores=2) as local:
-        judged = judged_trials(table(local.session, history_rows(base), HISTORIES))
-        results = multiplied(trial_results(judged), trials, len(base.trials)).persist()
-        analysis, _ = collected(results, readings_table(local.session, read_ledger()))
-        said.send(Peak(len(places), len(analysis.outcomes), _peak_mb("self"), _peak_mb(local.gateway.proc.pid)))
+        assert places_of(local.session, store, list(store.folders)).count() == trials
+        judged = judged_folders(places_of(local.session, base, list(base.folders)))
+        results = multiplied(trial_results(judged), trials, len(base.folders)).persist()
+        analysis, _ = collected(results, readings_table(local.session, read_ledger()), TRIALS_SHOWN)
+        outcomes = sum(each.trials for each in analysis.counts)
+        said.send(Peak(trials, outcomes, _peak_mb("self"), _peak_mb(local.gateway.proc.pid)))
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from rebalance_lab.analysis.tabular import MissingLibrary, Tabular, UnknownTable
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.analysis.trialwise.judged import keep_judgement
 from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
+from rebalance_lab.analysis.uri import StoreUri
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history import files
 from rebalance_lab.history.files import History, HistoryError, Trial
@@ -295,6 +296,36 @@ def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
         run = partial(api.attempt, store=store.resolve(), keep=keep_judgement)
         for ended in run_on_spark(running.session, run, plans):
             yield replace(ended, folder=store / ended.folder.name) if isinstance(ended, TrialResult) else ended
+
+
+def stored_at(
+    plans: list[Plan], uri: StoreUri, master: str, settings: Mapping[str, str] | None = None
+) -> Iterator[Ended]:
+    """Run the trials of a sweep on Spark, which writes them to a store at a URI, and give each result as it comes; its
+    folder is the trial's name there. `settings`: of Spark's. Raises SparkStartError, and OSError if the file system
+    cannot be reached."""
+    with needed_for("a sweep on Spark"):
+        from rebalance_lab.analysis import session  # noqa: PLC0415
+        from rebalance_lab.analysis.file_systems import exists  # noqa: PLC0415
+        from rebalance_lab.analysis.remote_store import STORED, storing  # noqa: PLC0415
+        from rebalance_lab.analysis.sweeps import run_and_store  # noqa: PLC0415
+
+    with session.start(master=master, settings=settings) as running:
+        exists(running.session, uri)  # whether it can be reached, before anything is run
+        yield from run_and_store(running.session, partial(_run_for, uri), plans, STORED, storing(uri))
+
+
+def _run_for(uri: StoreUri, plan: Plan) -> tuple[Ended, list[dict[str, Any]]]:
+    """In a worker: run a trial, and make a row of STORED of it, also if the runner gave up and so it failed."""
+    from rebalance_lab.analysis.remote_store import stored_row  # noqa: PLC0415
+
+    with temporary_folder("rebalance-lab-sweep-") as store:
+        ended = api.attempt(plan, store)
+        findings = ended.findings if isinstance(ended, TrialResult) else None
+        rows = [stored_row(folder, files.load(folder), findings) for folder in files.trial_folders(store)]
+        if isinstance(ended, TrialResult):
+            return replace(ended, folder=Path(ended.folder.name)), rows
+        return replace(ended, why=ended.why.replace(f"{store}/", f"{uri}/")), rows
 
 
 def load(trial: Path | str) -> Result:

@@ -125,7 +125,8 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 def as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
     """The columns of a schema, in its order and with its types. What may be null stays as it is: that SQL gives no null
     is for tests to say."""
-    return frame.select(*(frame[field.name].cast(field.dataType).alias(field.name) for field in schema.fields))
+    nullable = schema.toNullable()  # a map or an array from a file may always hold nulls, for all that Spark knows
+    return frame.select(*(frame[field.name].cast(field.dataType).alias(field.name) for field in nullable.fields))
 
 
 def table(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType) -> DataFrame:

@@ -11,25 +11,29 @@ the files of every earlier version. A folder is written beside its place and ren
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Protocol
 
 import msgspec
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import StringType, StructType
 
+from rebalance_lab.analysis import file_systems
 from rebalance_lab.analysis.errors import TablesError
 from rebalance_lab.analysis.frames import arrow_schema, as_declared, schema_of
 from rebalance_lab.analysis.ledger import Ledger
 from rebalance_lab.analysis.parquet import Parquet, parquet_of
+from rebalance_lab.analysis.remote_store import open_store
 from rebalance_lab.analysis.results import Episode, HerdCost, LeftOut, TrialMeasures, TrialOutcome
 from rebalance_lab.analysis.store import Store
 from rebalance_lab.analysis.summarised import judged, store_tables
@@ -49,6 +53,7 @@ from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import SUMMARIES
 from rebalance_lab.analysis.tables.schemas import EVENTS, column
 from rebalance_lab.analysis.tables.trial_results import RESULTS, held_intervals
+from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import write_whole
 from rebalance_lab.history.intervals import holdings_by_subject
@@ -129,8 +134,69 @@ class Published(msgspec.Struct, frozen=True):
         return not self.left_out and not self.cut_off
 
 
-def must_be_free(out: Path) -> None:
-    """Raises TablesError if there is something where the tables should be, or if nothing can be written there."""
+class Source(Protocol):
+    """What the tables of a store are made of. `left_out`, `cut_off`: as of `results.Analysis`, beside the trials that
+    cannot be judged."""
+
+    @property
+    def spark(self) -> SparkSession: ...
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]: ...
+    @property
+    def cut_off(self) -> tuple[str, ...]: ...
+    @property
+    def events(self) -> DataFrame:
+        """All events, schema EVENTS, in no order."""
+
+    @property
+    def listed(self) -> DataFrame:
+        """The trials, with the columns of TRIALS, and perhaps more."""
+
+    def held_intervals(self, generations: Sequence[str]) -> DataFrame:
+        """INTERVALS of the trials of some subjects, by the functions that these registered."""
+
+    def judged(self, *, rejudge: bool = False) -> AbstractContextManager[tuple[DataFrame, tuple[LeftOut, ...]]]:
+        """RESULTS of the trials that can be judged, and the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHere:
+    """A store on this machine as a Source."""
+
+    parquet: Parquet
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.parquet.spark
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return (*self.parquet.store.left_out, *self.parquet.left_out)
+
+    @property
+    def cut_off(self) -> tuple[str, ...]:
+        return self.parquet.store.cut_off
+
+    @property
+    def events(self) -> DataFrame:
+        return self.parquet.events
+
+    @property
+    def listed(self) -> DataFrame:
+        return self.parquet.histories
+
+    def held_intervals(self, generations: Sequence[str]) -> DataFrame:
+        return held_intervals(self.parquet.histories.where(F.col("generation").isin(*generations)))
+
+    def judged(self, *, rejudge: bool = False) -> AbstractContextManager[tuple[DataFrame, tuple[LeftOut, ...]]]:
+        return judged(self.parquet.spark, self.parquet.rows, rejudge=rejudge)
+
+
+def must_be_free(out: Place) -> None:
+    """Raises TablesError if there is something where the tables should be, or if nothing can be written there. Of a URI
+    `publish` finds out."""
+    if isinstance(out, StoreUri):
+        return
     if os.path.lexists(out):
         raise TablesError(f"{out} exists already; remove it, or choose another folder with --out")
     try:
@@ -142,21 +208,60 @@ def must_be_free(out: Path) -> None:
         raise TablesError(f"{out} cannot be written: {why}; choose another folder with --out") from error
 
 
-def publish(spark: SparkSession, store: Store, ledger: Ledger, out: Path, *, rejudge: bool = False) -> Published:
-    """Write all tables of a store to the folder `out`, which must not exist. Raises TablesError."""
+def publish(
+    spark: SparkSession, store: Store | StoreUri, ledger: Ledger, out: Place, *, rejudge: bool = False
+) -> Published:
+    """Write all tables of a store to the folder `out`, which must not exist. Raises TablesError; of a store at a URI
+    HistoryError, OSError."""
     must_be_free(out)
-    with _beside(spark, out) as folder, parquet_of(spark, store) as parquet:
-        with judged(spark, parquet.rows, rejudge=rejudge) as (results, left_out):
-            tables = _all_tables(parquet, results, ledger)
-            places = _places(results).persist()
-            try:
-                written = {name: _write(tables[name], each, folder / name, places) for name, each in TABLES.items()}
-            finally:
-                places.unpersist()
-        missing = (*store.left_out, *parquet.left_out, *left_out)
-        published = Published(SCHEMA_VERSION, version("rebalance-lab"), written, missing, store.cut_off)
-        write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(published), indent=1) + b"\n")
+    written_at = _at(spark, out) if isinstance(out, StoreUri) else _beside(spark, out)
+    with written_at as folder, _source(spark, store) as source, source.judged(rejudge=rejudge) as (results, left_out):
+        tables = _all_tables(source, results, ledger)
+        places = _places(results).persist()
+        try:
+            written = {name: _write(tables[name], each, folder / name, places) for name, each in TABLES.items()}
+        finally:
+            places.unpersist()
+        missing = (*source.left_out, *left_out)
+        published = Published(SCHEMA_VERSION, version("rebalance-lab"), written, missing, source.cut_off)
+        text = msgspec.json.format(msgspec.json.encode(published), indent=1) + b"\n"
+        if isinstance(folder, StoreUri):
+            file_systems.write(spark, folder / MANIFEST, text)
+        else:
+            write_whole(folder / MANIFEST, text)
     return published
+
+
+@contextmanager
+def _source(spark: SparkSession, store: Store | StoreUri) -> Iterator[Source]:
+    if isinstance(store, Store):
+        with parquet_of(spark, store) as parquet:
+            yield StoredHere(parquet)
+        return
+    remote = open_store(spark, store)
+    events = remote.events.persist(StorageLevel.DISK_ONLY)  # several tables are made of them
+    try:
+        yield replace(remote, decoded=events)
+    finally:
+        events.unpersist()
+
+
+@contextmanager
+def _at(spark: SparkSession, out: StoreUri) -> Iterator[StoreUri]:
+    """A folder at a URI, which goes if the block fails. It is whole when it has its `tables.json`: such file systems
+    need not rename a folder in one step. Raises TablesError."""
+    try:
+        if file_systems.exists(spark, out):
+            raise TablesError(f"{out} exists already; remove it, or choose another folder with --out")
+        try:
+            yield out
+        except BaseException:
+            with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
+                spark.interruptAll()  # as in `_beside`
+                file_systems.remove(spark, out)
+            raise
+    except OSError as error:
+        raise TablesError(f"{out} was not written: {error}") from error
 
 
 @contextmanager
@@ -184,15 +289,15 @@ def _beside(spark: SparkSession, out: Path) -> Iterator[Path]:
     Scratch(out, scratch.lock).keep()
 
 
-def _all_tables(parquet: Parquet, results: DataFrame, ledger: Ledger) -> dict[str, DataFrame]:
-    events, histories = parquet.events, parquet.histories
+def _all_tables(source: Source, results: DataFrame, ledger: Ledger) -> dict[str, DataFrame]:
+    events, listed = source.events, source.listed
     ends = trial_ends(events)
-    found = store_tables(results, readings_table(parquet.spark, ledger))
+    found = store_tables(results, readings_table(source.spark, ledger))
     found["findings"] = found.pop("outcomes")
-    is_held = F.col("generation").isin(*holdings_by_subject())
-    ours = histories.where(~is_held)
+    held = holdings_by_subject()
+    ours = listed.where(~F.col("generation").isin(*held))
     intervals = ownership_intervals(events.join(F.broadcast(ours.select("trial")), "trial"), ours, ends)
-    intervals = intervals.unionByName(held_intervals(histories.where(is_held)))
+    intervals = intervals.unionByName(source.held_intervals(list(held)))
     return found | {
         "trials": results,
         "events": events,
@@ -213,7 +318,7 @@ def _places(results: DataFrame) -> DataFrame:
     return results.sparkSession.sql(query, results=results)
 
 
-def _write(frame: DataFrame, declared: Declared, folder: Path, places: DataFrame) -> Written:
+def _write(frame: DataFrame, declared: Declared, folder: Place, places: DataFrame) -> Written:
     if not declared.partitioned:
         rows = as_declared(frame, declared.schema).coalesce(1).sortWithinPartitions(*declared.order)
         _writer(rows).parquet(str(folder))
@@ -223,10 +328,12 @@ def _write(frame: DataFrame, declared: Declared, folder: Path, places: DataFrame
         _write_partitioned(rows, declared, folder)
     else:
         _write_partitioned(frame.repartition(*PARTITIONED_BY), declared, folder)
+    if isinstance(folder, StoreUri):
+        return _written_at(frame.sparkSession, folder, declared.schema)
     return _written(folder, declared.schema)
 
 
-def _write_partitioned(rows: DataFrame, declared: Declared, folder: Path) -> None:
+def _write_partitioned(rows: DataFrame, declared: Declared, folder: Place) -> None:
     rows = as_declared(rows, declared.schema).sortWithinPartitions(*PARTITIONED_BY, *declared.order)
     _writer(rows).partitionBy(*PARTITIONED_BY).parquet(str(folder))
 
@@ -245,17 +352,32 @@ def _written(folder: Path, schema: StructType) -> Written:
     if not files:
         files = [folder / "empty.parquet"]
         pq.write_table(arrow_schema(schema).empty_table(), files[0])
-    columns = {field.name: field.dataType.simpleString() for field in schema.fields}
     rows = sum(pq.read_metadata(file).num_rows for file in files)
-    return Written(rows, len(files), sum(file.stat().st_size for file in files), columns)
+    return Written(rows, len(files), sum(file.stat().st_size for file in files), _columns(schema))
 
 
-def read_table(spark: SparkSession, folder: Path | str, table: str) -> DataFrame:
+def _written_at(spark: SparkSession, folder: StoreUri, schema: StructType) -> Written:
+    """`_written` at a URI."""
+    sizes = file_systems.sizes(spark, folder, ".parquet")
+    if not sizes:
+        _writer(spark.createDataFrame([], schema).coalesce(1)).mode("overwrite").parquet(str(folder))
+        sizes = file_systems.sizes(spark, folder, ".parquet")
+    rows = spark.read.schema(schema).parquet(str(folder)).count()  # by the files' footers
+    return Written(rows, len(sizes), sum(sizes), _columns(schema))
+
+
+def _columns(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema.fields}
+
+
+def read_table(spark: SparkSession, folder: Place | str, table: str) -> DataFrame:
     """A table that `publish` wrote, with the columns of today: those that an older lab did not write are null. Raises
     TablesError for a folder without tables, one of a newer lab, and an unknown table."""
-    manifest = Path(folder) / MANIFEST
+    place: Place = StoreUri.parse(str(folder)) or Path(str(folder))
+    manifest = place / MANIFEST
     try:
-        found = msgspec.json.decode(manifest.read_bytes(), type=Published)
+        text = manifest.read_bytes() if isinstance(manifest, Path) else file_systems.read(spark, manifest)
+        found = msgspec.json.decode(text, type=Published)
     except (OSError, msgspec.DecodeError) as error:
         raise TablesError(f"{manifest} cannot be read: {error}; `rebalance-lab tables` writes it") from error
     if found.schema_version > SCHEMA_VERSION:
@@ -264,4 +386,4 @@ def read_table(spark: SparkSession, folder: Path | str, table: str) -> DataFrame
         )
     if table not in TABLES:
         raise TablesError(f"there is no table {table}; there are: {', '.join(TABLES)}")
-    return spark.read.schema(TABLES[table].schema).parquet(str(Path(folder) / table))
+    return spark.read.schema(TABLES[table].schema).parquet(str(place / table))

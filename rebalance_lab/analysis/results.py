@@ -309,10 +309,49 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class OfKind:
+    """The leading columns of tables of kinds of trials: trials of one kind differ in nothing but the seed.
+    `parameters`: names and values as text, sorted."""
+
+    scenario: str
+    world: str
+    rules: str
+    control: bool
+    plant: str | None
+    parameters: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KindCount(OfKind):
+    """How many trials of a kind there are, and to how many of them any check applies (`judged`)."""
+
+    trials: int
+    judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeCount(OfKind):
+    """In how many trials of a kind a check has one outcome. `shortest_us`, `longest_us`: the range of what it found
+    to be the longest. `first`: the trial with the first seed."""
+
+    check: str
+    outcome: str
+    trials: int
+    shortest_us: int
+    longest_us: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis(Tabular):
     """Everything that a report shows. Every table is sorted by its leading fields. `measures`: one row for each trial.
     `cut_off`: names of folders that hold events but were never sealed. `left_out`: trials that could not be read or
-    judged. Neither are counted."""
+    judged. Neither are counted.
+
+    If there are more trials than the rows of which were asked for, `trials` and the tables with rows of single trials
+    have a sample: of each kind those with the first seeds, and those that decide a verdict. Then `kinds` and `counts`
+    count all trials; otherwise they are empty, and `analysis.counts` counts the rows.
+    """
 
     verdicts: tuple[Verdict, ...]
     outcomes: tuple[TrialOutcome, ...]
@@ -325,6 +364,25 @@ class Analysis(Tabular):
     fits: tuple[Fit, ...] = ()
     summaries: tuple[Summary, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    kinds: tuple[KindCount, ...] = ()
+    counts: tuple[OutcomeCount, ...] = ()
+
+    @property
+    def sampled(self) -> bool:
+        """Whether it has rows of some trials only."""
+        return bool(self.kinds)
+
+    @property
+    def simulated(self) -> int:
+        """How many trials were simulated."""
+        if self.sampled:
+            return sum(kind.trials for kind in self.kinds if kind.world == "simulated")
+        return sum(trial.world == "simulated" for trial in self.trials)
+
+    @property
+    def size(self) -> int:
+        """How many trials there are, of which `trials` may be a sample."""
+        return sum(kind.trials for kind in self.kinds) if self.sampled else len(self.trials)
 
     @property
     def whole(self) -> bool:
@@ -333,7 +391,9 @@ class Analysis(Tabular):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        absent = {"cut_off", "left_out"} | (set() if self.intervals else {"intervals"})  # those are made on demand
+        absent = {"cut_off", "left_out", "kinds", "counts"} | (
+            set() if self.intervals else {"intervals"}
+        )  # those are made on demand
         return tuple(field.name for field in fields(self) if field.name not in absent)
 
     def _arrow(self, name: str) -> pa.Table:

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +46,9 @@ _VERSION_TIMEOUT_S = 30
 _LOG_TAIL_LINES = 12
 _SOCKET_FOLDER_CHARS = 60
 
-#: Rows that go to Python at once: a row may be a whole trial.
+#: Rows that go to Python at once, and after how many bytes no further one: a row may be a whole trial.
 _BATCH_ROWS = 32
+_BATCH_BYTES = 1 << 18
 
 #: Our own setting of a session: how many tasks run at once. Only a context knows it, and Spark Connect has none.
 _CORES = "rebalance-lab.cores"
@@ -125,11 +126,16 @@ _LAPTOP = {
 
 
 def start(
-    *, cores: int | None = None, master: str | None = None, event_log: Path | None = None, ui: bool = False
+    *,
+    cores: int | None = None,
+    master: str | None = None,
+    event_log: Path | None = None,
+    ui: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> LocalSpark:
     """Start Spark with `cores` local cores (None: all that this process may use), or with the cluster `master` (as
     `spark://host:port`). `event_log`: a folder that exists, for the log that Spark's history server reads. `ui`: show
-    Spark's web pages, on this machine only.
+    Spark's web pages, on this machine only. `settings`: of Spark's, as for a file system; they win over the lab's.
 
     A cluster's workers must find the lab in the same Python at the same path, and reach this
     machine. Folders that earlier Sparks left behind when they were killed are removed.
@@ -143,10 +149,10 @@ def start(
         undo.enter_context(undisturbed())  # a JVM that is half started would stay; and PySpark replaces the handler
         scratch = Scratch.temporary(PREFIX)
         undo.callback(scratch.remove)
-        settings = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
-        settings |= _watched(event_log, ui=ui)
-        conf = SparkConf(loadDefaults=False).setAll(sorted(settings.items()))
-        with _environment(settings["spark.driver.host"]):
+        given = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
+        given |= _watched(event_log, ui=ui) | dict(settings or {})
+        conf = SparkConf(loadDefaults=False).setAll(sorted(given.items()))
+        with _environment(given["spark.driver.host"]):
             gateway = _launch(conf, scratch.folder)
             undo.callback(_end, gateway)
             try:
@@ -216,6 +222,7 @@ def _everywhere(folder: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
         "spark.sql.dataFrameQueryContext.enabled": "false",  # a stack trace for each column that is named
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,

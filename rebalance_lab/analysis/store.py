@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,19 +15,41 @@ from rebalance_lab.history.scratch import is_owned
 
 
 @dataclass(frozen=True, slots=True)
+class Trials:
+    """The trials in some folders, by name. Each is read anew whenever it is asked for, because a store may hold more
+    than memory can. Iterating raises HistoryError for one that has gone or changed meanwhile."""
+
+    folders: Mapping[str, Path]
+
+    def __iter__(self) -> Iterator[Trial]:
+        return (self[name] for name in self.folders)
+
+    def __getitem__(self, name: str) -> Trial:
+        return named_as(read_trial(self.folders[name]), name)
+
+    def __len__(self) -> int:
+        return len(self.folders)
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """What a store holds.
 
-    `folders`: trial id to folder, by id; `seen`: trial id to `looks`. `cut_off`: names of folders with events but
-    without `trial.json`, of trials that ended before they were sealed. `left_out`: trials that cannot be read.
+    `folders`: trial id to folder, by id; `seen`: trial id to `looks`. `digest`: over all trials, and what their files
+    look like. `cut_off`: names of folders with events but without `trial.json`, of trials that ended before they were
+    sealed. `left_out`: trials that cannot be read.
     """
 
     path: Path
     folders: dict[str, Path]
-    trials: tuple[Trial, ...]
     cut_off: tuple[str, ...] = ()
     seen: dict[str, tuple[str, int]] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    digest: str = ""
+
+    @property
+    def trials(self) -> Trials:
+        return Trials(self.folders)
 
 
 def read_store(path: Path) -> Store:
@@ -35,7 +58,8 @@ def read_store(path: Path) -> Store:
     HistoryError for a path that is not a folder."""
     if not path.is_dir():
         raise HistoryError(f"{path} is not a folder: give the folder that `run` or `sweep` stored trials in")
-    folders, trials, seen, left_out = {}, [], {}, []
+    folders, seen, left_out = {}, {}, []
+    digest = hashlib.sha256()
     for folder in trial_folders(path):
         name = folder_name(folder)
         try:
@@ -44,8 +68,8 @@ def read_store(path: Path) -> Store:
             left_out.append(LeftOut(name, str(error)))
             continue
         folders[name], seen[name] = folder, looked
-        trials.append(trial)
-    return Store(path, folders, tuple(trials), _cut_off(path), seen, tuple(left_out))
+        digest.update(msgspec.json.encode((trial, looked), order="deterministic"))
+    return Store(path, folders, _cut_off(path), seen, tuple(left_out), digest.hexdigest())
 
 
 def folder_name(folder: Path) -> str:
@@ -55,7 +79,11 @@ def folder_name(folder: Path) -> str:
 
 def named_by_folder(trial: Trial, folder: Path) -> Trial:
     """The trial, named as it is stored."""
-    return msgspec.structs.replace(trial, id=folder_name(folder))
+    return named_as(trial, folder_name(folder))
+
+
+def named_as(trial: Trial, name: str) -> Trial:
+    return msgspec.structs.replace(trial, id=name)
 
 
 def looks(folder: Path) -> tuple[str, int]:
@@ -83,21 +111,21 @@ def trial_row(trial: Trial) -> dict[str, object]:
     return {
         **of_trial(trial),
         "generation": trial.subject,
-        "parameters": [(name, _text(value)) for name, value in trial.parameters.items()],
+        "parameters": parameter_texts(trial),
         "document": msgspec.json.encode(trial).decode(),
     }
 
 
-def history_rows(store: Store) -> list[dict[str, object]]:
-    """The trials as rows of HISTORIES, without Parquet."""
-    nowhere = {"part": None, "first_group": None, "groups": None}
-    return [
-        trial_row(trial)
-        | {"history_sha256": trial.history_sha256, "folder": str(folder.resolve()), "looks": store.seen[trial.id][0]}
-        | nowhere
-        for trial in store.trials
-        for folder in [store.folders[trial.id]]
-    ]
+def history_row(folder: Path, looked: str) -> dict[str, object]:
+    """The trial in a folder as a row of HISTORIES, without Parquet. Raises HistoryError."""
+    trial = named_by_folder(read_trial(folder), folder)
+    place = {"history_sha256": trial.history_sha256, "folder": str(folder), "looks": looked}
+    return trial_row(trial) | place | {"part": None, "first_group": None, "groups": None}
+
+
+def parameter_texts(trial: Trial) -> list[tuple[str, str]]:
+    """The names and values of a trial's parameters, numbers as JSON writes them."""
+    return [(name, _text(value)) for name, value in trial.parameters.items()]
 
 
 def _text(value: float | str | bool) -> str:

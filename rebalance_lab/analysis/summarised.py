@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
+from pyspark.sql.types import StringType, StructType
 
-from rebalance_lab.analysis.frames import each_row, object_of, rows_of, table
+from rebalance_lab.analysis.frames import arrow_schema, each_row, object_of, rows_of, table
 from rebalance_lab.analysis.ledger import Ledger
 from rebalance_lab.analysis.parquet import scratch_of
 from rebalance_lab.analysis.results import (
@@ -20,20 +24,25 @@ from rebalance_lab.analysis.results import (
     Episode,
     Fit,
     HerdCost,
+    KindCount,
     LeftOut,
+    OutcomeCount,
     Summary,
     TrialMeasures,
     TrialOutcome,
     Verdict,
 )
-from rebalance_lab.analysis.store import Store, history_rows
+from rebalance_lab.analysis.store import Store
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.fits import cost_fits
 from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import scenario_summaries
-from rebalance_lab.analysis.tables.schemas import HISTORIES
+from rebalance_lab.analysis.tables.schemas import HISTORIES, column
+from rebalance_lab.analysis.tables.trial_counts import first_trials, kind_counts, outcome_counts
 from rebalance_lab.analysis.tables.trial_results import (
+    PLACES,
     herd_costs,
+    judged_folders,
     judged_trials,
     rebalance_episodes,
     trial_measures,
@@ -46,6 +55,8 @@ from rebalance_lab.history.disk import is_for_want_of_space, no_space
 
 T = TypeVar("T")
 
+_NAMES = StructType([column("trial", StringType())])
+
 FIT_ORDER = ("scenario", "world", "rules", "change", "measure", "model")
 SUMMARY_ORDER = ("scenario", "world", "rules", "control", "plant", "settings", "measure")
 
@@ -54,11 +65,18 @@ _WORKER_ENDED = "Python worker exited unexpectedly"
 WORKER_ENDED = "the process that judged it ended; it may need more memory than this machine has"
 
 
-def summarise(spark: SparkSession, store: Store, ledger: Ledger, *, rejudge: bool) -> tuple[Analysis, list[str]]:
+def summarise(
+    spark: SparkSession, store: Store, ledger: Ledger, *, rejudge: bool, most: int | None = None
+) -> tuple[Analysis, list[str]]:
     """See `summarised`. Trials are judged where they are recorded. Raises OSError if the disk of Spark's scratch folder
     is full."""
     try:
-        return summarised(spark, history_rows(store), ledger, rejudge=rejudge)
+
+        def judge(some: Sequence[str]) -> DataFrame:
+            return judged_folders(places_of(spark, store, some), rejudge=rejudge)
+
+        with judged_by(judge, list(store.folders)) as (found, left_out):
+            return _analysis(found, left_out, readings_table(spark, ledger), most)
     except Exception as error:  # asked while Spark runs, because Spark's errors ask the JVM for their text
         scratch = scratch_of(spark)
         if scratch is None or not is_for_want_of_space(error, scratch):
@@ -67,12 +85,30 @@ def summarise(spark: SparkSession, store: Store, ledger: Ledger, *, rejudge: boo
 
 
 def summarised(
-    spark: SparkSession, places: list[Row], ledger: Ledger, *, rejudge: bool = False
+    spark: SparkSession, places: list[Row], ledger: Ledger, *, rejudge: bool = False, most: int | None = None
 ) -> tuple[Analysis, list[str]]:
     """An Analysis without trials, intervals and commands, and the ids of the trials that are examples of a verdict.
-    `places`: rows of HISTORIES. `rejudge`: judge also the trials of which results are kept."""
-    with judged(spark, places, rejudge=rejudge) as (results, left_out):
-        analysis, examples = collected(results, readings_table(spark, ledger))
+    `places`: rows of HISTORIES. `rejudge`: judge also the trials of which results are kept. `most`: see `collected`."""
+    with _judged_rows(spark, places, rejudge=rejudge) as (found, left_out):
+        return _analysis(found, left_out, readings_table(spark, ledger), most)
+
+
+def places_of(spark: SparkSession, store: Store, trials: Sequence[str]) -> DataFrame:
+    """PLACES of some trials of a store."""
+    folder = store.path.resolve()
+    columns = {
+        "trial": list(trials),
+        "folder": [str(folder if store.folders[name] == store.path else folder / name) for name in trials],
+        "looks": [store.seen[name][0] for name in trials],
+    }
+    return spark.createDataFrame(pa.table(columns, schema=arrow_schema(PLACES)), schema=PLACES)
+
+
+def _analysis(
+    found: DataFrame, left_out: Iterable[LeftOut], readings: DataFrame, most: int | None
+) -> tuple[Analysis, list[str]]:
+    """JUDGED and READINGS as in `summarised`."""
+    analysis, examples = collected(trial_results(found), readings, most)
     return dataclasses.replace(analysis, left_out=tuple(sorted(left_out, key=attrgetter("trial")))), examples
 
 
@@ -80,38 +116,54 @@ def summarised(
 def judged(
     spark: SparkSession, places: list[Row], *, rejudge: bool = False
 ) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
-    """RESULTS of the trials that can be judged, and the others. `places`: rows of HISTORIES. A trial that ends the
-    worker which judges it is one of the others."""
+    """RESULTS of the trials that can be judged, and the others. `places`: rows of HISTORIES."""
+    with _judged_rows(spark, places, rejudge=rejudge) as (found, left_out):
+        yield trial_results(found), left_out
 
-    def judge(some: list[Row]) -> DataFrame:
-        return judged_trials(table(spark, some, HISTORIES), rejudge=rejudge)
 
-    found = judge(places).persist()  # several tables are made of it
+def _judged_rows(
+    spark: SparkSession, places: list[Row], *, rejudge: bool
+) -> AbstractContextManager[tuple[DataFrame, tuple[LeftOut, ...]]]:
+    def judge(some: Sequence[str]) -> DataFrame:
+        wanted = set(some)
+        rows = [row for row in places if row["trial"] in wanted]
+        return judged_trials(table(spark, rows, HISTORIES), rejudge=rejudge)
+
+    return judged_by(judge, [row["trial"] for row in places])
+
+
+@contextmanager
+def judged_by(
+    judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str]
+) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
+    """JUDGED of these trials, and those that cannot be judged. `judge` makes JUDGED of trials by their ids. A trial
+    that ends the worker which judges it cannot be judged."""
+    found = judge(trials).persist()  # several tables are made of it
     fatal: list[str] = []
     try:
         try:
             failed = rows_of(trials_left_out(found))
         except Py4JJavaError as error:
-            fatal = _fatal(judge, places, error)
+            fatal = _fatal(judge, trials, error)
             found.unpersist()
-            found = judge([row for row in places if row["trial"] not in fatal]).persist()
+            found = judge([trial for trial in trials if trial not in fatal]).persist()
             failed = rows_of(trials_left_out(found))
         left_out = [LeftOut(**row) for row in failed] + [LeftOut(trial, WORKER_ENDED) for trial in fatal]
-        yield trial_results(found), tuple(left_out)
+        yield found, tuple(left_out)
     finally:
         found.unpersist()
 
 
-def _fatal(judge: Callable[[list[Row]], DataFrame], places: list[Row], error: Py4JJavaError) -> list[str]:
+def _fatal(judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str], error: Py4JJavaError) -> list[str]:
     """The trials that end the worker which judges them: each half is tried until they are alone. Raises `error` if it
     is another one."""
     if _WORKER_ENDED not in str(error):
         raise error
-    if len(places) == 1:
-        return [places[0]["trial"]]
-    middle = len(places) // 2
+    if len(trials) == 1:
+        return list(trials)
+    middle = len(trials) // 2
     fatal = []
-    for half in (places[:middle], places[middle:]):
+    for half in (trials[:middle], trials[middle:]):
         try:
             rows_of(trials_left_out(judge(half)))
         except Py4JJavaError as again:
@@ -122,24 +174,39 @@ def _fatal(judge: Callable[[list[Row]], DataFrame], places: list[Row], error: Py
 def store_tables(results: DataFrame, readings: DataFrame) -> dict[str, DataFrame]:
     """RESULTS and READINGS to every table that is made of judged trials, by the names of `results.Analysis`. What the
     commands show and what they publish are these."""
-    costs, measures = herd_costs(results), trial_measures(results)
-    return {
-        "verdicts": claim_verdicts(results, readings, costs),
-        "outcomes": trial_outcomes(results),
-        "measures": measures,
-        "episodes": rebalance_episodes(results),
-        "herd_costs": costs,
-        "fits": cost_fits(costs),
-        "summaries": scenario_summaries(results, measures),
+    rows = _rows_of_trials(results)
+    return rows | {
+        "verdicts": claim_verdicts(results, readings, rows["herd_costs"]),
+        "fits": cost_fits(rows["herd_costs"]),
+        "summaries": scenario_summaries(results, rows["measures"]),
     }
 
 
-def collected(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[str]]:
+def _rows_of_trials(results: DataFrame) -> dict[str, DataFrame]:
+    """The tables with rows of single trials."""
+    return {
+        "outcomes": trial_outcomes(results),
+        "measures": trial_measures(results),
+        "episodes": rebalance_episodes(results),
+        "herd_costs": herd_costs(results),
+    }
+
+
+def collected(results: DataFrame, readings: DataFrame, most: int | None = None) -> tuple[Analysis, list[str]]:
     """RESULTS and READINGS to an Analysis without trials, intervals and commands, and the ids of the trials that are
-    examples of a verdict."""
+    examples of a verdict. `most`: about how many trials its tables may have rows of, None for all."""
     tables = store_tables(results, readings)
     verdicts = sorted(rows_of(tables["verdicts"]), key=lambda row: row["position"])
+    examples = {trial for row in verdicts for trial in row["examples"]}
+    kinds: tuple[KindCount, ...] = ()
+    counts: tuple[OutcomeCount, ...] = ()
+    if most is not None:
+        kinds = tuple(object_of(KindCount, row) for row in each_row(kind_counts(results)))
+        counts = tuple(object_of(OutcomeCount, row) for row in each_row(outcome_counts(results)))
+        tables |= _rows_of_trials(_sample(results, examples, counts, most))
     analysis = Analysis(
+        kinds=kinds,
+        counts=counts,
         verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
         outcomes=_sorted(TrialOutcome, tables["outcomes"], "trial", "check"),
         intervals=(),
@@ -150,7 +217,16 @@ def collected(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[s
         fits=_sorted(Fit, tables["fits"], *FIT_ORDER),
         summaries=_sorted(Summary, tables["summaries"], *SUMMARY_ORDER),
     )
-    return analysis, sorted({trial for row in verdicts for trial in row["examples"]})
+    return analysis, sorted(examples)
+
+
+def _sample(results: DataFrame, examples: Iterable[str], counts: Iterable[OutcomeCount], most: int) -> DataFrame:
+    """RESULTS of the trials that a page may show: the examples, the first of each kind with an outcome, and of each
+    kind as many as there is room for."""
+    chosen = {*islice(sorted({each.first for each in counts}), most), *examples}
+    chosen |= {row["trial"] for row in rows_of(first_trials(results, most))}
+    names = table(results.sparkSession, [{"trial": trial} for trial in sorted(chosen)], _NAMES)
+    return results.join(F.broadcast(names), "trial", "left_semi")
 
 
 def _sorted(kind: type[T], table: DataFrame, *columns: str) -> tuple[T, ...]:

@@ -1,18 +1,19 @@
 """Many runs of one function on Spark, as on local processes.
 
 A cluster needs the same Python, with this lab installed, at the same path on every worker, and what the function needs,
-such as a store that all workers see at one path.
+such as a store that all workers see at one path. Where they see none, `run_and_store` has Spark write what was run.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import BinaryType, BooleanType, StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
+from pyspark.sql.types import ArrayType, BinaryType, BooleanType, StructType
 
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.session import cores_of
@@ -37,19 +38,61 @@ def run_on_spark(spark: SparkSession, run: Callable[[T], R], given: Iterable[T])
     a function that workers can import, or a `functools.partial` of one. Raises the first error that `run` raised,
     after its wave has ended."""
 
-    def ran(row: Row) -> list[Row]:
-        try:
-            return [{"well": True, "came": pickle.dumps(run(pickle.loads(row["given"])))}]
-        except Exception as error:
-            return [{"well": False, "came": pickle.dumps(error)}]
+    def alone(one: T) -> tuple[R, tuple[Row, ...]]:
+        return run(one), ()
 
+    def ran(row: Row) -> list[Row]:
+        came, _ = _attempted(alone, row)
+        return [came]
+
+    for wave in _waves(spark, given):
+        yield from _results(map_rows(wave, _CAME, ran))
+
+
+def run_and_store(
+    spark: SparkSession,
+    run: Callable[[T], tuple[R, Sequence[Row]]],
+    given: Iterable[T],
+    schema: StructType,
+    store: Callable[[DataFrame], None],
+) -> Iterator[R]:
+    """`run_on_spark` for a function that returns rows of `schema` beside its result. `store` is called with those of
+    each wave, before its results come; they stay in the workers. Raises also what `store` raises."""
+    with_rows = StructType([*_CAME.fields, column("rows", ArrayType(schema, False))])
+
+    def ran(row: Row) -> list[Row]:
+        came, rows = _attempted(run, row)
+        return [came | {"rows": list(rows)}]
+
+    for wave in _waves(spark, given):
+        found = map_rows(wave, with_rows, ran).persist()
+        try:
+            store(found.select(F.inline("rows")))
+            yield from _results(found.select(*_CAME.fieldNames()))
+        finally:
+            found.unpersist()
+
+
+def _waves(spark: SparkSession, given: Iterable[T]) -> Iterator[DataFrame]:
     tasks = TASKS_PER_CORE * cores_of(spark)
     waiting = iter(given)
     while wave := list(islice(waiting, tasks * RUNS_PER_TASK)):
         rows = [{"given": pickle.dumps(each)} for each in wave]
-        given_out = table(spark, rows, _GIVEN).repartition(min(tasks, len(rows)))
-        for row in rows_of(map_rows(given_out, _CAME, ran)):
-            came = pickle.loads(row["came"])
-            if not row["well"]:
-                raise came
-            yield came
+        yield table(spark, rows, _GIVEN).repartition(min(tasks, len(rows)))
+
+
+def _attempted(run: Callable[[T], tuple[R, Sequence[Row]]], row: Row) -> tuple[Row, Sequence[Row]]:
+    """In a worker: a row of _CAME, and the rows that `run` returned."""
+    try:
+        result, rows = run(pickle.loads(row["given"]))
+        return {"well": True, "came": pickle.dumps(result)}, rows
+    except Exception as error:
+        return {"well": False, "came": pickle.dumps(error)}, ()
+
+
+def _results(came: DataFrame) -> Iterator[Any]:
+    for row in rows_of(came):
+        found = pickle.loads(row["came"])
+        if not row["well"]:
+            raise found
+        yield found

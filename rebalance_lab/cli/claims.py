@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,25 +15,33 @@ from rich.text import Text
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, LeftOut, Verdict
+from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.cli.failures import Failure, exit_code, must_be_writable
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    AnyStoreOption,
+    ConfOption,
     CoresOption,
     EventLogOption,
     JsonOption,
     MasterOption,
     RejudgeOption,
-    StoreOption,
     UiOption,
+    settings_of_spark,
 )
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
-from rebalance_lab.history.files import trial_folders
+from rebalance_lab.history.files import Trial, trial_folders
 from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.report import summary
 from rebalance_lab.report.text import count
+from rebalance_lab.trials.plan import run_command
+from rebalance_lab.trials.scenario import plan_like
 
 if TYPE_CHECKING:
     from rebalance_lab.analysis.session import LocalSpark
+
+#: Of about so many trials this process holds rows. Charts draw a few hundred points.
+TRIALS_SHOWN = 2_000
 
 #: The trials whose ownership intervals are wanted: their ids, or a function that chooses them.
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
@@ -43,13 +51,14 @@ Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 class Judging:
     """How a store is judged. `cores`: of this machine, None for all. `master`: of a cluster. `rejudge`: all trials.
     `event_log`: the folder for Spark's event log. `ui`: whether Spark shows its web pages; their address goes to
-    stderr."""
+    stderr. `settings`: of Spark's, beside the lab's."""
 
     cores: int | None = None
     master: str | None = None
     rejudge: bool = False
     event_log: Path | None = None
     ui: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises Failure."""
@@ -62,7 +71,9 @@ class Judging:
         """Start Spark. Raises SparkStartError."""
         from rebalance_lab.analysis import session  # noqa: PLC0415
 
-        spark = session.start(cores=self.cores, master=self.master, event_log=self.event_log, ui=self.ui)
+        spark = session.start(
+            cores=self.cores, master=self.master, event_log=self.event_log, ui=self.ui, settings=self.settings
+        )
         if spark.ui is not None:
             print(f"Spark's pages: {spark.ui}", file=sys.stderr)
         return spark
@@ -70,11 +81,12 @@ class Judging:
 
 @dataclass(slots=True)
 class Watched:
-    """The line that tells, each time it is drawn, how many of a store's trials Spark has judged."""
+    """The line that tells, each time it is drawn, how many of a store's trials Spark has judged. `trials`: how many
+    there are, None if only Spark can tell."""
 
     judging: Judging
-    trials: int
-    store: Path
+    trials: int | None
+    store: Place
     _spark: LocalSpark | None = None
     _judged: int = 0
 
@@ -85,17 +97,25 @@ class Watched:
 
     def __rich__(self) -> Text:
         if self._spark is not None:  # the count goes when Spark stops
-            self._judged = max(self._judged, min(self._spark.judged, self.trials))
+            judged = self._spark.judged
+            self._judged = max(self._judged, judged if self.trials is None else min(judged, self.trials))
+        if self.trials is None:
+            return Text(f"Reading {self.store}: {count(self._judged, 'trial')} judged")
         if self._judged == 0:
             return Text(f"Reading {count(self.trials, 'trial')} of {self.store}")
         return Text(f"{self._judged:,} of {count(self.trials, 'trial')} of {self.store} judged")
 
 
-def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -> Analysis:
+def analysed(
+    store: Place, wanted: Wanted = (), judging: Judging | None = None, *, into: Path = DEFAULT_STORE
+) -> Analysis:
     """Read a store, with Spark if anything in it is new. Ownership intervals take time, so only those `wanted` are
-    computed. Trials that are left out are named on stderr. Raises Failure, also if the store was named and does not
-    exist. (A missing default store only means that nothing was run yet.)"""
+    computed; if the store is at a URI, these trials are fetched to the folder `into`. Trials that are left out are
+    named on stderr. Raises Failure, also if the store was named and does not exist. (A missing default store only means
+    that nothing was run yet.)"""
     judging = judging or Judging()
+    if isinstance(store, StoreUri):
+        return _analysed_uri(store, wanted, judging, into)
     if store.exists():
         return _analysed(store, wanted, judging)
     told = f"There is no store {store}: nothing was tested. `run` and `sweep` create one"
@@ -111,9 +131,32 @@ def _analysed(store: Path, wanted: Wanted, judging: Judging) -> Analysis:
 
     watched = Watched(judging, len(trial_folders(store)), store)
     with progress().status(watched):
-        analysis = analyse(store, intervals_for=wanted, start=watched.start, rejudge=judging.rejudge)
+        analysis = analyse(store, intervals_for=wanted, start=watched.start, rejudge=judging.rejudge, most=TRIALS_SHOWN)
     name_left_out(analysis.left_out, analysis.cut_off)
     return analysis
+
+
+def _analysed_uri(store: StoreUri, wanted: Wanted, judging: Judging, into: Path) -> Analysis:
+    from rebalance_lab.analysis.analyse import analyse_uri  # noqa: PLC0415
+
+    watched = Watched(judging, None, store)
+    with progress().status(watched):
+        analysis = analyse_uri(
+            store,
+            into,
+            start=watched.start,
+            again=again,
+            intervals_for=wanted,
+            rejudge=judging.rejudge,
+            most=TRIALS_SHOWN,
+        )
+    name_left_out(analysis.left_out, analysis.cut_off)
+    return analysis
+
+
+def again(trial: Trial) -> str:
+    """The command that runs a trial again whose folder is not at hand."""
+    return run_command(plan_like(trial))
 
 
 HOW_TO_READ = (
@@ -125,16 +168,17 @@ HOW_TO_READ = (
 
 def claims(
     *,
-    store: StoreOption = DEFAULT_STORE,
+    store: AnyStoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
     cores: CoresOption = None,
     master: MasterOption = None,
     rejudge: RejudgeOption = False,
     event_log: EventLogOption = None,
     ui: UiOption = False,
+    conf: ConfOption = None,
 ) -> None:
     """Judge every claim by the trials of a store; surprises come first."""
-    analysis = analysed(store, judging=Judging(cores, master, rejudge, event_log, ui))
+    analysis = analysed(store, judging=Judging(cores, master, rejudge, event_log, ui, settings_of_spark(conf)))
     if as_json:
         print_json(claims_json(analysis))
     else:

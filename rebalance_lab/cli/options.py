@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.cli.failures import Failure
 from rebalance_lab.trials.plan import OURS
 from rebalance_lab.trials.scenario import scenario
@@ -48,7 +49,36 @@ def implementation_of(name: str, members: Members, brokers: Brokers) -> str:
     return OURS if real is None else given[real.name]
 
 
-StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
+def place_named(text: str | Path) -> Place:
+    """Raises BadParameter for an empty name."""
+    if not str(text):
+        raise typer.BadParameter("is empty; name a folder, or leave the option out")
+    return StoreUri.parse(str(text)) or Path(text)
+
+
+def _folder_named(text: str | Path) -> Path:
+    """Raises BadParameter for an empty name, which would be the current folder, and for a URI."""
+    place = place_named(text)
+    if isinstance(place, StoreUri):
+        raise typer.BadParameter(
+            "is a URI; only `sweep --master`, `claims`, `report` and `tables` reach one; name a folder"
+        )
+    return place
+
+
+StoreOption = Annotated[
+    Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR", parser=_folder_named)
+]
+#: Of commands that reach a store through Spark.
+AnyStoreOption = Annotated[
+    Any,  # a Place: typer knows no unions
+    typer.Option(
+        "--store",
+        help="Where trials are kept: a folder, or a URI that Spark knows, as hdfs://host:8020/trials.",
+        metavar="DIR|URI",
+        parser=place_named,
+    ),
+]
 WorldOption = Annotated[
     World,
     typer.Option(
@@ -97,6 +127,12 @@ MasterOption = Annotated[
     str | None,
     typer.Option("--master", help="Run on Spark: local[4], or a cluster that can reach the store.", metavar="URL"),
 ]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf", help="A setting of Spark's, as spark.hadoop.fs.s3a.endpoint=URL. It may be repeated.", metavar="K=V"
+    ),
+]
 RejudgeOption = Annotated[
     bool, typer.Option("--rejudge", help="Judge every trial again, also those that were judged before.")
 ]
@@ -133,6 +169,15 @@ def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, 
         if key in found:
             raise Failure(f"{option} {key} is given twice")
         found[key] = value
+    return found
+
+
+def settings_of_spark(texts: Sequence[str] | None) -> dict[str, str]:
+    """Raises Failure for a setting that is none of Spark's."""
+    found = key_values(texts, "--conf")
+    for key in found:
+        if not key.startswith("spark."):
+            raise Failure(f"--conf {key}: the settings of Spark begin with spark.")
     return found
 
 

@@ -7,16 +7,19 @@ from typing import Annotated
 
 import typer
 
+from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.cli.claims import Judging, analysed, code_of
-from rebalance_lab.cli.failures import Failure, must_be_file
+from rebalance_lab.cli.failures import Failure, must_be_file, must_be_writable
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    AnyStoreOption,
+    ConfOption,
     CoresOption,
     EventLogOption,
     MasterOption,
     RejudgeOption,
-    StoreOption,
     UiOption,
+    settings_of_spark,
     trial_folder,
 )
 from rebalance_lab.cli.terminal import say
@@ -30,7 +33,7 @@ def report(
         typer.Argument(help="A trial or a store. Default: the store that --store names.", metavar="[TRIAL|STORE]"),
     ] = None,
     *,
-    store: StoreOption = DEFAULT_STORE,
+    store: AnyStoreOption = DEFAULT_STORE,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="The page. Default: STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
@@ -50,13 +53,20 @@ def report(
     rejudge: RejudgeOption = False,
     event_log: EventLogOption = None,
     ui: UiOption = False,
+    conf: ConfOption = None,
 ) -> None:
-    """Write a store, or one trial, as an HTML page that opens from disk."""
-    judging = Judging(cores, master, rejudge, event_log, ui)
+    """Write a store, or one trial, as an HTML page that opens from disk.
+
+    Of a store at a URI the page is report.html, and the trials that it shows
+    are fetched to the folder trials beside it.
+    """
+    judging = Judging(cores, master, rejudge, event_log, ui, settings_of_spark(conf))
     place = store if what is None else _place(what, store)
     for option, file in (("--out", out), ("--trace", trace)):
         if file is not None:
             must_be_file(file, option)
+    if isinstance(place, StoreUri):
+        raise typer.Exit(_of_uri(place, out or Path("report.html"), judging, with_pages=pages))
     if (place / TRIAL_FILE).is_file():
         _of_trial(place, out, trace)
         return
@@ -71,8 +81,23 @@ def report(
     raise typer.Exit(code_of(analysis))
 
 
-def _place(what: str, store: Path) -> Path:
+def _of_uri(store: StoreUri, out: Path, judging: Judging, *, with_pages: bool) -> int:
+    """Write the page of a store at a URI; returns the exit code."""
+    fetched = out.parent / DEFAULT_STORE
+    must_be_writable(fetched, f"to {fetched}, where the trials that are shown go", "another place with --out")
+    analysis = analysed(store, shown_trials, judging, into=fetched)
+    page = write(analysis, fetched, out, with_pages=with_pages)
+    say(summary(analysis), markup=False)
+    print(page)
+    return code_of(analysis)
+
+
+def _place(what: str, store: Place) -> Place:
     """The folder of a trial, or a store. Raises Failure."""
+    if (uri := StoreUri.parse(what)) is not None:
+        return uri
+    if isinstance(store, StoreUri):
+        raise Failure(f"{what}: a trial of a store at a URI has no page of its own; `report` of the store fetches some")
     return Path(what) if what and Path(what).is_dir() else trial_folder(what, store)
 
 

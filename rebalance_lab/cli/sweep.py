@@ -12,25 +12,29 @@ import structlog
 import typer
 from rich.console import Console
 
-from rebalance_lab.api import trials_of
+from rebalance_lab.analysis.uri import Place, StoreUri
+from rebalance_lab.api import stored_at, trials_of
 from rebalance_lab.checks import CHECKS
+from rebalance_lab.cli.claims import again
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    AnyStoreOption,
     Brokers,
     BrokersOption,
+    ConfOption,
     ControlOption,
     JsonOption,
     MasterOption,
     Members,
     MembersOption,
     ScenarioArgument,
-    StoreOption,
     TrialRulesOption,
     World,
     WorldOption,
     choices,
     implementation_of,
+    settings_of_spark,
 )
 from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched, whole
@@ -62,15 +66,16 @@ def sweep(
     members: MembersOption = Members.ours,
     brokers: BrokersOption = Brokers.ours,
     control: ControlOption = False,
-    store: StoreOption = DEFAULT_STORE,
+    store: AnyStoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
+    conf: ConfOption = None,
 ) -> None:
     """Run a scenario with several settings and seeds; count what the checks find.
 
     With --master the same trials run on Spark, with the same results: simulated
     trials have the same histories. Spark's workers write the trials themselves.
     So they need this lab in the same Python at the same path, and the store at
-    the same path.
+    the same path, or at a URI that Spark knows.
 
     If a trial fails, the others go on, and the command that runs it again is
     printed.
@@ -79,19 +84,26 @@ def sweep(
     implementation = implementation_of(scenario, members, brokers)
     options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     plans = api.plans(scenario, values, range(1, seeds + 1), **options)
-    writable_store(store)
-    ended = _all_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json)
+    if isinstance(store, StoreUri):
+        if master is None:
+            raise Failure(f"--store {store}: a URI needs Spark; add --master, as --master local[4]")
+        every = stored_at(plans, store, master, settings_of_spark(conf))
+    else:
+        if conf:
+            raise Failure("--conf is for a sweep on Spark to a store at a URI; leave it out")
+        every = trials_of(plans, writable_store(store), processes, master)
+    ended = _all_told(watched(every, len(plans)), store, as_json=as_json)
     results = [each for each in ended if isinstance(each, api.TrialResult)]
     failed = [each for each in ended if isinstance(each, api.FailedTrial)]
     if not as_json:
         _show(scenario, list(values), plans, results, len(failed))
     console = progress() if as_json else answer()
-    _name_odd(list(values), results, console)
+    _name_odd(list(values), results, console, at_hand=isinstance(store, Path))
     _name_failed(list(values), failed, store, console)
     raise typer.Exit(exit_code([*(result.status for result in results), *(api.TrialStatus.UNKNOWN for _ in failed)]))
 
 
-def _all_told(every: Iterator[api.Ended], store: Path, *, as_json: bool) -> list[api.Ended]:
+def _all_told(every: Iterator[api.Ended], store: Place, *, as_json: bool) -> list[api.Ended]:
     """All that ended, each reported as soon as it has: in the log, and as a line of JSON. Raises Failure for what ends
     the other trials, too."""
     found: list[api.Ended] = []
@@ -149,27 +161,29 @@ def _show_group(group: list[api.TrialResult], console: Console) -> None:
         console.print("no trial was completed")
 
 
-def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:
-    """Name the trials that were not as expected: every surprise, and some of the unknown ones."""
+def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console, *, at_hand: bool) -> None:
+    """Name the trials that were not as expected: every surprise, and some of the unknown ones. `at_hand`: their folders
+    are on this machine."""
     odd = sorted((each for each in results if each.status != api.TrialStatus.AS_EXPECTED), key=_order)
     surprises = [each for each in odd if each.status == api.TrialStatus.SURPRISE]
     unknown = [each for each in odd if each.status == api.TrialStatus.UNKNOWN]
     for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
         found = ", ".join(f"{name} {result.findings[name].outcome}" for name in surprising(result))
         which = _which(keys, result.trial) + (f" ({found})" if found else "")
-        whole(f"{result.status}: {which}: {replay_command(result.folder)}", console)
+        command = replay_command(result.folder) if at_hand else again(result.trial)
+        whole(f"{result.status}: {which}: {command}", console)
     if len(unknown) > UNKNOWN_LISTED_LIMIT:
         console.print(f"… and {len(unknown) - UNKNOWN_LISTED_LIMIT} more that are unknown")
     shrinkable = next((each for each in surprises if each.trial.world == World.simulated), None)
-    if shrinkable is not None:
+    if shrinkable is not None and at_hand:
         whole(f"to make it smaller: {shrink_command(shrinkable.folder)}", console)
 
 
-def _name_failed(keys: list[str], failed: list[api.FailedTrial], store: Path, console: Console) -> None:
+def _name_failed(keys: list[str], failed: list[api.FailedTrial], store: Place, console: Console) -> None:
     """Name every trial that did not complete, with the command that runs it."""
     for each in sorted(failed, key=lambda one: (one.plan.trial_id.replace(f"-s{one.plan.seed}", ""), one.plan.seed)):
         why = each.why.splitlines()[0]
-        whole(f"failed: {_which(keys, each.plan)}: {why}: {run_command(each.plan, store)}", console)
+        whole(f"failed: {_which(keys, each.plan)}: {why}: {_command(each.plan, store)}", console)
 
 
 def _which(keys: list[str], of: Plan | Trial) -> str:
@@ -178,11 +192,16 @@ def _which(keys: list[str], of: Plan | Trial) -> str:
     return ", ".join([f"seed {of.seed}", *settings])
 
 
-def _shape_of_failed(failed: api.FailedTrial, store: Path) -> dict[str, object]:
+def _command(plan: Plan, store: Place) -> str:
+    """The command that runs a plan, into a store that `run` can reach."""
+    return run_command(plan, store if isinstance(store, Path) else None)
+
+
+def _shape_of_failed(failed: api.FailedTrial, store: Place) -> dict[str, object]:
     """The JSON line of a trial that has no history."""
     plan = failed.plan
     known = {"trial": plan.trial_id, "scenario": plan.scenario, "world": plan.world, "seed": plan.seed}
-    return {**known, "status": "failed", "why": failed.why, "command": run_command(plan, store)}
+    return {**known, "status": "failed", "why": failed.why, "command": _command(plan, store)}
 
 
 def shrink_command(folder: Path) -> str:

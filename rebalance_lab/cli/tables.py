@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.cli.claims import Judging, Watched, name_left_out
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
 from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    AnyStoreOption,
+    ConfOption,
     CoresOption,
     EventLogOption,
     JsonOption,
     MasterOption,
     RejudgeOption,
-    StoreOption,
     UiOption,
+    place_named,
+    settings_of_spark,
 )
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, table, whole
 from rebalance_lab.history.files import trial_folders
 
 OutOption = Annotated[
-    Path, typer.Option("--out", help="The folder to write. It must not exist.", metavar="DIR", show_default=False)
+    Any,  # a Place: typer knows no unions
+    typer.Option(
+        "--out",
+        help="The folder to write, or a URI that Spark knows. It must not exist.",
+        metavar="DIR|URI",
+        show_default=False,
+        parser=place_named,
+    ),
 ]
 
 
 def tables(
     *,
     out: OutOption,
-    store: StoreOption = DEFAULT_STORE,
+    store: AnyStoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
     cores: CoresOption = None,
     master: MasterOption = None,
     rejudge: RejudgeOption = False,
     event_log: EventLogOption = None,
     ui: UiOption = False,
+    conf: ConfOption = None,
 ) -> None:
     """Write all that a store shows as Parquet, for PySpark, DuckDB and pandas."""
-    judging = Judging(cores, master, rejudge, event_log, ui)
-    if not store.is_dir() or not (trials := len(trial_folders(store))):
-        raise Failure(f"{store} holds no trial; run some: rebalance-lab run zombie --store {store}")
+    judging = Judging(cores, master, rejudge, event_log, ui, settings_of_spark(conf))
+    trials = _trials_of(store)
     from rebalance_lab.analysis.ledger import read_ledger  # noqa: PLC0415  # Spark takes long to import
     from rebalance_lab.analysis.published import MANIFEST, must_be_free, publish  # noqa: PLC0415
     from rebalance_lab.analysis.store import read_store  # noqa: PLC0415
@@ -50,7 +61,8 @@ def tables(
     must_be_free(out)
     watched = Watched(judging, trials, store)
     with progress().status(watched), watched.start() as spark:
-        published = publish(spark.session, read_store(store), read_ledger(), out, rejudge=rejudge)
+        source = store if isinstance(store, StoreUri) else read_store(store)
+        published = publish(spark.session, source, read_ledger(), out, rejudge=rejudge)
     name_left_out(published.left_out, published.cut_off)
     if as_json:
         print_json(published)
@@ -62,10 +74,20 @@ def tables(
             table(f"Tables in {out}", ("table", "rows", "files", "size"), rows, numbers=("rows", "files", "size"))
         )
         say(f"What was written is also in {MANIFEST}. To read a table:")
-        whole(f"  duckdb.sql(\"SELECT * FROM '{out}/episodes/**/*.parquet'\")")
-        whole(f'  pandas.read_parquet("{out}/episodes")')
+        if isinstance(out, Path):
+            whole(f"  duckdb.sql(\"SELECT * FROM '{out}/episodes/**/*.parquet'\")")
+            whole(f'  pandas.read_parquet("{out}/episodes")')
         whole(f'  spark.read.parquet("{out}/episodes")')
     raise typer.Exit(AS_EXPECTED if published.whole else UNKNOWN)
+
+
+def _trials_of(store: Place) -> int | None:
+    """How many trials a store has; None if only Spark can tell. Raises Failure for a folder without any."""
+    if isinstance(store, StoreUri):
+        return None
+    if not store.is_dir() or not (trials := len(trial_folders(store))):
+        raise Failure(f"{store} holds no trial; run some: rebalance-lab run zombie --store {store}")
+    return trials
 
 
 def _size(size: int) -> str:

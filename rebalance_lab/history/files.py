@@ -133,26 +133,35 @@ def _fields_digest(fields: dict[str, object]) -> str:
 
 
 def read_trial(folder: Path) -> Trial:
-    """The trial in a folder. Raises HistoryError, also if a field differs from what was sealed, or if there is no
-    seal."""
+    """The trial in a folder. Raises HistoryError as `parse_trial`, and if there is none."""
     path = folder / TRIAL_FILE
     try:
-        fields = msgspec.json.decode(path.read_bytes())
-        trial = msgspec.convert(fields, Trial)
+        text = path.read_bytes()
     except FileNotFoundError:
         raise HistoryError(f"{folder} holds no {TRIAL_FILE}: not a trial, or one that was cut off") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+    except OSError as error:
         raise HistoryError(f"{path} cannot be read: {error}") from error
+    return parse_trial(text, str(path))
+
+
+def parse_trial(text: bytes, where: str) -> Trial:
+    """The trial that a `trial.json` describes. `where` it was read, for errors. Raises HistoryError, also if a field
+    differs from what was sealed, or if there is no seal."""
+    try:
+        fields = msgspec.json.decode(text)
+        trial = msgspec.convert(fields, Trial)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HistoryError(f"{where} cannot be read: {error}") from error
     if trial.schema_version > SCHEMA_VERSION:
         raise HistoryError(
-            f"{path} has schema {trial.schema_version}; this lab reads up to {SCHEMA_VERSION}: update it"
+            f"{where} has schema {trial.schema_version}; this lab reads up to {SCHEMA_VERSION}: update it"
         )
     sealed = fields.pop(SEAL_FIELD, None)
     if sealed is None:
-        raise HistoryError(f"{path} has no {SEAL_FIELD}: it may have been changed; run the trial again")
+        raise HistoryError(f"{where} has no {SEAL_FIELD}: it may have been changed; run the trial again")
     if sealed != (found := _fields_digest(fields)):
         raise HistoryError(
-            f"{path} was changed after it was sealed: its fields have SHA-256 {found}, "
+            f"{where} was changed after it was sealed: its fields have SHA-256 {found}, "
             f"{SEAL_FIELD} says {sealed}; run the trial again"
         )
     return trial
@@ -161,7 +170,11 @@ def read_trial(folder: Path) -> Trial:
 def read_events(path: Path) -> Iterator[Event]:
     """The events of one file. A last line that kill -9 cut off is left out. Any other broken line raises
     HistoryError."""
-    data = path.read_bytes()
+    return parse_events(path.read_bytes(), str(path))
+
+
+def parse_events(data: bytes, where: str) -> Iterator[Event]:
+    """The events of the content of a file, as `read_events`. `where` it was read, for errors."""
     lines = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line:
@@ -171,7 +184,7 @@ def read_events(path: Path) -> Iterator[Event]:
         try:
             yield decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise HistoryError(f"{path}:{number} is not an event: {error}") from error
+            raise HistoryError(f"{where}:{number} is not an event: {error}") from error
 
 
 def load(folder: Path) -> History:
@@ -179,12 +192,18 @@ def load(folder: Path) -> History:
     trial = read_trial(folder)
     files = sorted(folder.glob("*.jsonl"))
     history = History(trial, merge(event for file in files for event in read_events(file)))
-    if trial.history_sha256 and (found := digest(history.events)) != trial.history_sha256:
-        raise HistoryError(
-            f"{folder} was changed after it was sealed: its events have SHA-256 {found}, "
-            f"{TRIAL_FILE} says {trial.history_sha256}; run the trial again"
-        )
+    must_be_sealed(history, str(folder))
     return history
+
+
+def must_be_sealed(history: History, where: str) -> None:
+    """Raises HistoryError if the events differ from those that were sealed, if any were."""
+    sealed = history.trial.history_sha256
+    if sealed and (found := digest(history.events)) != sealed:
+        raise HistoryError(
+            f"{where} was changed after it was sealed: its events have SHA-256 {found}, "
+            f"{TRIAL_FILE} says {sealed}; run the trial again"
+        )
 
 
 def replay_command(folder: Path | str) -> str:

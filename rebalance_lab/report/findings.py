@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rebalance_lab.analysis.counts import kind_counts_of, outcome_counts_of
 from rebalance_lab.analysis.ledger import Status, constructed
-from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
+from rebalance_lab.analysis.results import Analysis, OfKind, OutcomeCount, TrialOutcome, Verdict
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import Trial
@@ -130,18 +131,24 @@ class Surprise:
 def surprises_of(analysis: Analysis, replay: Callable[[str], str]) -> tuple[Surprise, ...]:
     """The surprises of a store, by scenario. Trials with a planted bug are meant to surprise and are left out.
     `replay`: returns the command for a trial."""
-    outcomes: dict[str, list[TrialOutcome]] = {}
-    for each in analysis.outcomes:
-        outcomes.setdefault(each.trial, []).append(each)
-    found: dict[tuple[object, ...], list[tuple[Trial, Finding]]] = {}
-    for trial in sorted(analysis.trials, key=lambda each: (each.scenario, each.seed, each.id)):
-        if trial.plant is not None:
+    trials = {trial.id: trial for trial in analysis.trials}
+    rows = {(each.trial, each.check): (number, each) for number, each in enumerate(analysis.outcomes)}
+    found: dict[tuple[object, ...], list[tuple[Trial, int, Finding, int]]] = {}
+    for count in outcome_counts_of(analysis):
+        if count.plant is not None or count.first not in trials:
             continue
-        for finding in findings_of(trial, outcomes.get(trial.id, [])):
-            if finding.surprising:
-                kind = (trial.scenario, trial.control, trial.world, trial.variant, finding.outcome.check, finding.said)
-                found.setdefault(kind, []).append((trial, finding))
-    return tuple(Surprise(*alike[0], len(alike), replay(alike[0][0].id)) for alike in found.values())
+        trial, (number, outcome) = trials[count.first], rows[count.first, count.check]
+        finding = _finding(outcome, _expected(trial).get(count.check))
+        if finding.surprising:
+            kind = (trial.scenario, trial.control, trial.world, trial.variant, count.check, finding.said)
+            found.setdefault(kind, []).append((trial, number, finding, count.trials))
+    surprises = []
+    for alike in found.values():
+        first, number, finding, _ = min(alike, key=lambda each: (each[0].seed, each[0].id))
+        total = sum(trials for *_, trials in alike)
+        surprises.append(((first.scenario, first.seed, first.id, number), first, finding, total))
+    ordered = sorted(surprises, key=lambda each: each[0])
+    return tuple(Surprise(first, finding, total, replay(first.id)) for _, first, finding, total in ordered)
 
 
 # -- the outcomes of all trials, counted ----------------------------------------------------------
@@ -198,36 +205,42 @@ def tally(analysis: Analysis) -> Counted:
 
 def _kinds(analysis: Analysis) -> tuple[Kind, ...]:
     """Every combination of scenario, world, rule set and role among the outcomes, with its checks by name."""
-    kinds: dict[tuple[str, str, str, str], list[TrialOutcome]] = {}
-    for outcome in analysis.outcomes:
-        kinds.setdefault((outcome.scenario, outcome.world, outcome.rules, _role(outcome)), []).append(outcome)
-    return tuple(
-        Kind(*kind, len({outcome.trial for outcome in outcomes}), _by_check(outcomes))
-        for kind, outcomes in sorted(kinds.items())
-    )
+    sizes: Counter[_Role] = Counter()
+    for each in kind_counts_of(analysis):
+        sizes[_role(each)] += each.judged
+    kinds: dict[_Role, list[OutcomeCount]] = {}
+    for count in outcome_counts_of(analysis):
+        kinds.setdefault(_role(count), []).append(count)
+    return tuple(Kind(*kind, sizes[kind], _by_check(counts)) for kind, counts in sorted(kinds.items()))
 
 
-def _role(outcome: TrialOutcome) -> str:
-    control = "control" if outcome.control else "with its fault"
-    return control if outcome.plant is None else f"{control}, planted bug {outcome.plant}"
+#: Scenario, world, rules, role.
+_Role = tuple[str, str, str, str]
 
 
-def _by_check(outcomes: list[TrialOutcome]) -> tuple[Tally, ...]:
-    checks: dict[str, list[TrialOutcome]] = {}
-    for outcome in outcomes:
-        checks.setdefault(outcome.check, []).append(outcome)
+def _role(kind: OfKind) -> _Role:
+    control = "control" if kind.control else "with its fault"
+    role = control if kind.plant is None else f"{control}, planted bug {kind.plant}"
+    return (kind.scenario, kind.world, kind.rules, role)
+
+
+def _by_check(counts: Sequence[OutcomeCount]) -> tuple[Tally, ...]:
+    checks: dict[str, list[OutcomeCount]] = {}
+    for count in counts:
+        checks.setdefault(count.check, []).append(count)
     tallies = []
     for check, alike in sorted(checks.items()):
-        counted = Counter(outcome.outcome for outcome in alike)
-        lengths = [outcome.longest_us for outcome in alike]
+        counted: Counter[str] = Counter()
+        for each in alike:
+            counted[each.outcome] += each.trials
         tallies.append(
             Tally(
                 check=check,
                 violated=counted[Outcome.VIOLATED],
                 clean=counted[Outcome.CLEAN],
                 unknown=counted[Outcome.UNKNOWN],
-                shortest_us=min(lengths),
-                longest_us=max(lengths),
+                shortest_us=min(each.shortest_us for each in alike),
+                longest_us=max(each.longest_us for each in alike),
                 by_construction=(alike[0].scenario, alike[0].rules, check) in constructed(),
             )
         )

@@ -110,6 +110,7 @@ def render(
             summary=summary(analysis),
             opening=opening,
             trials=len(analysis.trials),
+            size=analysis.size,
             tested=found.tested,
             constructed=found.constructed,
             by_construction=BY_CONSTRUCTION,
@@ -144,8 +145,8 @@ _IN_WORDS = {
 def summary(analysis: Analysis) -> str:
     """The whole page in one sentence; a second one for what holds by construction."""
     found = by_status(analysis)
-    simulated = sum(trial.world == "simulated" for trial in analysis.trials)
-    trials = f"{len(analysis.trials) - simulated:,} live and {text.count(simulated, 'simulated trial')}"
+    simulated = analysis.simulated
+    trials = f"{analysis.size - simulated:,} live and {text.count(simulated, 'simulated trial')}"
     if found.tested:
         counts = Counter(verdict.status for verdict in found.tested)
         words = _IN_WORDS | {Status.AS_EXPECTED: f"as expected{as_it_came(found.tested)}"}

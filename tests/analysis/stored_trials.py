@@ -61,7 +61,7 @@ def trial(name: str, **fields: Any) -> Trial:
     known = {
         "scenario": "zombie",
         "world": "simulated",
-        "generation": "zk",
+        "subject": "zk",
         "rules": "described",
         "seed": 1,
         "control": False,

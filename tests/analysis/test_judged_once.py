@@ -24,7 +24,7 @@ from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.kept import Header, code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
 from rebalance_lab.analysis.results import MEASURES, Analysis, LeftOut, TrialMeasures
-from rebalance_lab.analysis.store import Store, history_rows, named_by_folder, read_store
+from rebalance_lab.analysis.store import Store, history_row, named_by_folder, read_store
 from rebalance_lab.analysis.tables import trial_results
 from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_row, result_row
 from rebalance_lab.analysis.tally import count_one, counted
@@ -52,8 +52,13 @@ def store(tmp_path: Path) -> Path:
 
 def judged(store: Path, *, rejudge: bool = False) -> dict[str, Row]:
     """RESULTS of a store by trial, as Spark's workers make them."""
-    rows: list[Row] = history_rows(read_store(store))
+    rows = rows_to_judge(store)
     return {row["trial"]: result_row(row, rejudge=rejudge) for row in rows}
+
+
+def rows_to_judge(store: Path) -> list[Row]:
+    found = read_store(store)
+    return [history_row(folder, found.seen[name][0]) for name, folder in found.folders.items()]
 
 
 def lies(found: dict[str, Row]) -> set[str]:
@@ -231,13 +236,16 @@ class Summaries:
 
     times: int = 0
 
-    def __call__(self, _spark: object, store: Store, _ledger: Ledger, *, rejudge: bool) -> tuple[Analysis, list[str]]:
+    def __call__(
+        self, _spark: object, store: Store, _ledger: Ledger, *, rejudge: bool, most: int | None
+    ) -> tuple[Analysis, list[str]]:
         self.times += 1
+        assert most is None
         histories = [History(trial, load(store.folders[trial.id]).events) for trial in store.trials]
         assert rejudge in (False, True)
         measures = tuple(trial_measures_of(each) for each in histories)
         reproduced = tuple(replace(VERDICT, witness=each.trial.id) for each in histories)
-        return Analysis(reproduced, (), (), store.trials, store.cut_off, measures), [histories[0].trial.id]
+        return Analysis(reproduced, (), (), tuple(store.trials), store.cut_off, measures), [histories[0].trial.id]
 
 
 def trial_measures_of(history: History) -> TrialMeasures:
@@ -267,7 +275,7 @@ def test_an_unchanged_store_is_summarised_once(store: Path, summaries: Summaries
     first = analysed(store, wanted=None)
     assert first == analysed(store, wanted=None)
     assert summaries.times == 1
-    assert first.trials == read_store(store).trials
+    assert first.trials == tuple(read_store(store).trials)
     assert {each.trial for each in first.intervals} == {"t0"}
     assert first == analysed(store, wanted=None, rejudge=True)
     assert summaries.times == 2
@@ -342,7 +350,7 @@ def test_a_trial_that_was_changed_by_hand_is_named(store: Path, file: str) -> No
 
 def left_out_of_results(store: Path) -> list[LeftOut]:
     """The trials whose events cannot be read, as Spark's workers find them."""
-    found = [judged_row(row) for row in history_rows(read_store(store))]
+    found = [judged_row(row) for row in rows_to_judge(store)]
     return [LeftOut(row["trial"], row["why_left_out"]) for row in found if row["why_left_out"]]
 
 

@@ -41,7 +41,7 @@ MOST = {
 @pytest.fixture(scope="module")
 def frames(random_trials: RandomTrials) -> dict[str, DataFrame]:
     random_trials.results.count()  # judged, once
-    return published._all_tables(random_trials.parquet, random_trials.results, read_ledger())
+    return published._all_tables(published.StoredHere(random_trials.parquet), random_trials.results, read_ledger())
 
 
 def exchanges(frame: DataFrame) -> int:

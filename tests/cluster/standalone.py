@@ -16,6 +16,9 @@ import psutil
 
 from rebalance_lab.world.process.states import die_with_parent
 
+#: Set in CI: there nothing is skipped in silence.
+REQUIRED = "REBALANCE_LAB_REQUIRE_CLUSTER"
+
 LOOPBACK = "127.0.0.1"
 _LIMIT_S = 120
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -43,8 +46,6 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
 
 @contextmanager
 def _running(folder: Path, main: str, ready: re.Pattern[str], *arguments: str) -> Iterator[re.Match[str]]:
-    folder.mkdir(parents=True)
-    log = folder / "log"
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
     home = Path(spec.origin).parent
@@ -57,6 +58,17 @@ def _running(folder: Path, main: str, ready: re.Pattern[str], *arguments: str) -
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", "--host", LOOPBACK, *arguments]
+    with running(folder, command, environment) as (process, log):
+        yield wait_for(ready, log, process)
+
+
+@contextmanager
+def running(
+    folder: Path, command: list[str], environment: dict[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A process in a folder of its own, and the file to which it prints. It ends with the block."""
+    folder.mkdir(parents=True)
+    log = folder / "log"
     with log.open("wb") as sink:
         process = subprocess.Popen(
             command,
@@ -68,13 +80,14 @@ def _running(folder: Path, main: str, ready: re.Pattern[str], *arguments: str) -
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # the tests' main thread is their only one
         )
     try:
-        yield _wait_for(ready, log, process)
+        yield process, log
     finally:
         process.terminate()
         process.wait(_LIMIT_S)
 
 
-def _wait_for(ready: re.Pattern[str], log: Path, process: subprocess.Popen[bytes]) -> re.Match[str]:
+def wait_for(ready: re.Pattern[str], log: Path, process: subprocess.Popen[bytes]) -> re.Match[str]:
+    """What a process prints when it is ready. Raises ClusterError if it ends before, or after a while."""
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline and process.poll() is None:
         found = ready.search(log.read_text("utf-8", "replace"))
@@ -98,3 +111,9 @@ def wait_until_none_in(folder: Path) -> None:
         if time.monotonic() > deadline:
             raise ClusterError(f"processes {found} still run in {folder}")
         time.sleep(0.05)
+
+
+def lab(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command of the lab's to its end."""
+    command = [sys.executable, "-m", "rebalance_lab", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL)

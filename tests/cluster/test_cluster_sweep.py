@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from standalone import cluster, processes_in, wait_until_none_in
+from standalone import REQUIRED, cluster, lab, processes_in, wait_until_none_in
 
 from rebalance_lab.analysis.analyse import ANALYSIS_FILE
 from rebalance_lab.analysis.session import java_problem
@@ -19,9 +17,6 @@ from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.trials import api
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-
-#: Set in CI: there nothing is skipped in silence.
-REQUIRED = "REBALANCE_LAB_REQUIRE_CLUSTER"
 
 TRIALS = 100
 
@@ -36,11 +31,6 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert len(processes_in(folder)) == 3  # a master and two workers
         yield url
     wait_until_none_in(folder)  # executors neither
-
-
-def lab(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rebalance_lab", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL)
 
 
 def test_a_hundred_trials_have_the_same_hashes_as_on_local_processes(master: str, tmp_path: Path) -> None:

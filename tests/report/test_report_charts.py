@@ -10,6 +10,7 @@ import pytest
 from page_tree import Node, Tree
 from zombie_story import zombie_case
 
+from rebalance_lab.analysis.counts import kind_counts_of, outcome_counts_of
 from rebalance_lab.analysis.results import Analysis, Episode, Fit, HerdCost, Summary, TrialOutcome
 from rebalance_lab.history.files import History
 from rebalance_lab.report import render
@@ -17,7 +18,7 @@ from rebalance_lab.report.charts import charts_of, scripts, specs_json
 from rebalance_lab.report.charts.comparisons import paired
 from rebalance_lab.report.charts.costs import cost_records, fitted_curve
 from rebalance_lab.report.charts.distributions import curve_records, ecdf, lengths_of, range_records, rebalance_times
-from rebalance_lab.report.findings import surprises_of
+from rebalance_lab.report.findings import surprises_of, tally
 from rebalance_lab.report.glossary import words_of
 
 READS = next(cost for cost in words_of("zk").costs if cost.measure == "reads")
@@ -214,6 +215,25 @@ class TestSurprises:
         (found,) = surprises_of(replace(case.analysis, outcomes=(odd,)), lambda trial: f"replay {trial}")
         assert (found.first.id, found.trials, found.replay) == (first.id, 1, f"replay {first.id}")
         assert (found.finding.said, found.finding.expected) == ("violated", "clean")
+
+    def test_trials_without_rows_count_too(self) -> None:
+        case = zombie_case()
+        first = case.analysis.trials[0]
+        trials = [first, *(msgspec.structs.replace(first, id=f"again{seed}", seed=seed) for seed in (901, 902, 903))]
+        odd = tuple(
+            outcome(each.seed, "violated", each.seed, "registry_overlap", trial=each.id, scenario=each.scenario)
+            for each in trials
+        )
+        whole = replace(case.analysis, trials=tuple(trials), outcomes=odd)
+        counted = replace(whole, kinds=kind_counts_of(whole), counts=outcome_counts_of(whole))
+        sample = replace(counted, trials=(first,), outcomes=odd[:1])
+        (found,) = surprises_of(sample, str)
+        assert (found.first, found.trials) == (first, 4)
+        assert surprises_of(whole, str) == (found,)
+        assert tally(sample) == tally(whole)
+        page = Tree(render(sample, case.histories)).root
+        assert "of 1 of these 4 trials" in page.text
+        assert "of these" not in Tree(render(whole, case.histories)).root.text
 
     def test_they_stand_before_the_trials(self) -> None:
         case = zombie_case()

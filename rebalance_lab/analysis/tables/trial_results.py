@@ -22,6 +22,7 @@ from rebalance_lab.analysis.arrow_events import events_of
 from rebalance_lab.analysis.frames import plain_row, schema_of
 from rebalance_lab.analysis.kept import code_that_judges
 from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
+from rebalance_lab.analysis.store import history_row
 from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
 from rebalance_lab.analysis.tally import count_one, tally_of
 from rebalance_lab.analysis.trialwise.episodes import CHANGE
@@ -77,6 +78,9 @@ OUTCOMES = StructType(
     ]
 )
 
+#: Where a trial of a store on this machine, or on a disk that all workers see, lies.
+PLACES = StructType([column(name, StringType()) for name in ("trial", "folder", "looks")])
+
 _AS_GIVEN = [field.name for field in RESULTS.fields if field.name in HISTORIES.fieldNames()]
 
 
@@ -94,6 +98,18 @@ def judged_trials(histories: DataFrame, *, rejudge: bool = False) -> DataFrame:
         return [judged]
 
     return map_rows(histories, JUDGED, judge)
+
+
+def judged_folders(folders: DataFrame, *, rejudge: bool = False) -> DataFrame:
+    """PLACES to JUDGED, as `judged_trials`. The workers read `trial.json` too: the driver needs only the names."""
+    tally = tally_of(folders.sparkSession)
+
+    def judge(row: Row) -> list[Row]:
+        judged = judged_place(row, rejudge=rejudge)
+        count_one(tally)
+        return [judged]
+
+    return map_rows(folders, JUDGED, judge)
 
 
 def trial_results(judged: DataFrame) -> DataFrame:
@@ -155,8 +171,21 @@ def _value(name: str, episode: Column) -> Column:
 # -- in Spark's workers ---------------------------------------------------------------------------
 
 
-#: What stands for the events of a trial that could not be judged.
-_NOTHING: Row = {
+#: The columns of RESULTS that come from `trial.json`, of a trial that could not be read.
+_UNREAD: Row = {
+    "scenario": "",
+    "world": "",
+    "generation": "",
+    "rules": "",
+    "seed": 0,
+    "control": False,
+    "plant": None,
+    "parameters": [],
+    "history_sha256": "",
+}
+
+#: The columns of RESULTS that come from the events of a trial, of one that could not be judged.
+NOT_JUDGED: Row = {
     "events": 0,
     "faults": 0,
     "bitten": 0,
@@ -167,13 +196,23 @@ _NOTHING: Row = {
 }
 
 
+def judged_place(place: Row, *, rejudge: bool = False) -> Row:
+    """The row of JUDGED for one of PLACES."""
+    folder = Path(place["folder"])
+    try:
+        row = history_row(folder, place["looks"])
+    except HistoryError as error:
+        return _UNREAD | NOT_JUDGED | {"trial": place["trial"], "why_left_out": str(error)}
+    return judged_row(row, rejudge=rejudge)
+
+
 def judged_row(row: Row, *, rejudge: bool = False) -> Row:
     """The row of JUDGED for one of HISTORIES."""
     try:
         return result_row(row, rejudge=rejudge) | {"why_left_out": None}
     except Exception as error:  # whatever it is, the other trials can be judged
         given = {name: row[name] for name in _AS_GIVEN}
-        return given | _NOTHING | {"why_left_out": why_left_out(error, f"the trial in {row['folder']}")}
+        return given | NOT_JUDGED | {"why_left_out": why_left_out(error, f"the trial in {row['folder']}")}
 
 
 def result_row(row: Row, *, rejudge: bool = False) -> Row:

@@ -1,0 +1,313 @@
+"""A store at a URI (`StoreUri`), for clusters whose workers share no disk.
+
+Its folder `histories` is Parquet with a row for each trial (STORED): `trial.json`, the events as one text, and what was
+found in them. Spark reads and writes it, so it may lie wherever Spark's file systems reach; a worker needs no client of
+its own. A few files hold many trials, because such file systems are slow with many small ones. Each wave of a
+sweep adds a folder of its own, and nothing is ever changed: of a trial that was run again the newest row counts.
+
+What is judged later, by other code, goes to the folder `judged`, in a folder for each code and run. Both folders are in
+Hive's layout.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
+from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType, StructType
+
+from rebalance_lab.analysis import file_systems
+from rebalance_lab.analysis.arrow_events import event_batches
+from rebalance_lab.analysis.frames import each_row, plain_row, rows_of, table
+from rebalance_lab.analysis.kept import code_that_judges
+from rebalance_lab.analysis.results import LeftOut
+from rebalance_lab.analysis.store import named_as, trial_row
+from rebalance_lab.analysis.summarised import judged_by
+from rebalance_lab.analysis.tables.schemas import EVENTS, TRIALS, column
+from rebalance_lab.analysis.tables.trial_results import (
+    INTERVALS,
+    JUDGED,
+    NOT_JUDGED,
+    RESULTS,
+    trial_results,
+)
+from rebalance_lab.analysis.tally import count_one, tally_of
+from rebalance_lab.analysis.trialwise.judged import judgement
+from rebalance_lab.analysis.trialwise.rows import intervals_of
+from rebalance_lab.analysis.uri import StoreUri
+from rebalance_lab.analysis.workers import Driver, Row, map_rows, settle_worker, why_left_out
+from rebalance_lab.checks.model import Finding
+from rebalance_lab.history.files import (
+    TRIAL_FILE,
+    History,
+    HistoryError,
+    Trial,
+    canonical,
+    must_be_sealed,
+    parse_events,
+    parse_trial,
+)
+
+HISTORIES_FOLDER, JUDGED_FOLDER = "histories", "judged"
+
+#: The name of a fetched trial's file of events.
+EVENTS_FILE = "events.jsonl"
+
+#: Which row of `histories` it is: a trial may have been run again.
+_KEY = StructType([column("trial", StringType()), column("written_us", LongType())])
+
+#: One row a trial. `written_us`: since 1970. `document`: `trial.json`. `events`: what `history_sha256` covers.
+#: `code`: of the code that judged it (`kept.code_that_judges`), empty if that is not known; `judged`: what it found.
+STORED = StructType(
+    [
+        *_KEY.fields,
+        column("document", StringType()),
+        column("events", BinaryType()),
+        column("code", StringType()),
+        column("judged", JUDGED),
+    ]
+)
+
+#: Rows of `judged`.
+_LATER = StructType([*_KEY.fields, column("judged", JUDGED)])
+
+#: JUDGED of a stored row, and whether it was judged now.
+_FOUND = StructType([*JUDGED.fields, column("written_us", LongType()), column("fresh", BooleanType())])
+
+#: The bytes of a row group before compression. This bounds what a task holds beside the trial that it judges.
+_GROUP_BYTES = 16 << 20
+
+
+def stored_row(folder: Path, history: History, findings: Mapping[str, Finding] | None) -> Row:
+    """The row of STORED for a trial that was just stored in a folder. `findings`: of `checks.judge`, if known."""
+    return {
+        "trial": history.trial.id,
+        "written_us": time.time_ns() // 1000,
+        "document": (folder / TRIAL_FILE).read_text("utf-8"),
+        "events": canonical(history.events),
+        "code": code_that_judges() or "",
+        "judged": _judged_row(history, findings),
+    }
+
+
+def _judged_row(history: History, findings: Mapping[str, Finding] | None = None) -> Row:
+    """The row of JUDGED for a history, or why there is none."""
+    trial = history.trial
+    given = trial_row(trial) | {"history_sha256": trial.history_sha256}
+    row = {name: given[name] for name in RESULTS.fieldNames() if name in given}
+    try:
+        return row | judgement(history, findings) | {"why_left_out": None}
+    except Exception as error:  # whatever it is, the other trials can be judged
+        return row | NOT_JUDGED | {"why_left_out": why_left_out(error, f"trial {trial.id}")}
+
+
+def storing(uri: StoreUri) -> Callable[[DataFrame], None]:
+    """A function that adds rows of STORED, a wave of a sweep at a time, to a store."""
+    sweep = uuid.uuid4().hex
+    waves = iter(range(1_000_000))
+
+    def store(rows: DataFrame) -> None:
+        # A folder each, because two jobs that write to one folder remove each other's unfinished files.
+        _write(rows, uri / HISTORIES_FOLDER / f"sweep={sweep}" / f"wave={next(waves)}")
+
+    return store
+
+
+def _write(rows: DataFrame, uri: StoreUri) -> None:
+    options = {
+        "compression": "zstd",
+        "parquet.block.size": _GROUP_BYTES,
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    }
+    rows.write.options(**options).parquet(str(uri))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStore:
+    """The trials of a store at a URI, as they are now. `places`: which rows count, as rows of _KEY. `at_once`, `later`:
+    the trials that this code judged as they were run, and after that. `left_out`: trials that cannot be read.
+    `decoded`: `events`, kept for those who read them several times."""
+
+    spark: SparkSession
+    uri: StoreUri
+    trials: tuple[Trial, ...]
+    places: tuple[Row, ...]
+    at_once: frozenset[str]
+    later: frozenset[str]
+    left_out: tuple[LeftOut, ...]
+    cut_off: tuple[str, ...] = ()
+    decoded: DataFrame | None = None
+
+    # -- what a store's tables are made of (`published.Source`) ------------------------------------
+
+    @contextmanager
+    def judged(self, *, rejudge: bool = False) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
+        """RESULTS of the trials that can be judged, and the others. What is judged now is kept for the next time,
+        unless it is only judged again."""
+        judge = self._judged_now if rejudge else self._judge
+        with judged_by(judge, [place["trial"] for place in self.places]) as (found, left_out):
+            known = len(self.at_once) + len(self.later)
+            if known < len(self.places) and not rejudge and (code := code_that_judges()) is not None:
+                self._keep(found, code)
+            yield trial_results(found).select(*RESULTS.fieldNames()), left_out
+
+    @property
+    def events(self) -> DataFrame:
+        """All events, schema EVENTS, in no order. Unless `decoded` has them they are decoded each time."""
+        if self.decoded is not None:
+            return self.decoded
+        driver = Driver.here()
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            settle_worker(driver)
+            for row in (row for batch in batches for row in batch.to_pylist()):
+                yield from event_batches(row["trial"], _history(row).events)
+
+        return self._histories([place["trial"] for place in self.places]).mapInArrow(work, EVENTS)
+
+    @property
+    def listed(self) -> DataFrame:
+        """The trials, schema TRIALS."""
+        return table(self.spark, [trial_row(trial) for trial in self.trials], TRIALS)
+
+    def held_intervals(self, generations: Sequence[str]) -> DataFrame:
+        """INTERVALS of the trials of some subjects, by the functions that these registered."""
+        histories = self._histories([trial.id for trial in self.trials if trial.subject in generations])
+        return map_rows(
+            histories, INTERVALS, lambda row: [plain_row(each, INTERVALS) for each in intervals_of(_history(row))]
+        )
+
+    # -- for the driver ----------------------------------------------------------------------------
+
+    def fetch(self, trials: Sequence[str], into: Path) -> dict[str, Path]:
+        """Write some trials as folders below `into`, as a store on this machine has them. One after the other passes
+        through the driver. Those that this store does not have are left out."""
+        found = {}
+        for row in self._histories(trials).toLocalIterator():
+            folder = into / row["trial"]
+            folder.mkdir(parents=True, exist_ok=True)
+            for old in folder.glob("*.jsonl"):
+                old.unlink()
+            (folder / EVENTS_FILE).write_bytes(row["events"])
+            (folder / TRIAL_FILE).write_text(row["document"], "utf-8")
+            found[row["trial"]] = folder
+        return found
+
+    # -- rows ---------------------------------------------------------------------------------------
+
+    def _chosen(self, rows: DataFrame, trials: Sequence[str]) -> DataFrame:
+        """The rows of these trials that count."""
+        wanted = set(trials)
+        chosen = table(self.spark, [place for place in self.places if place["trial"] in wanted], _KEY)
+        return rows.join(F.broadcast(chosen), _KEY.fieldNames(), "left_semi")
+
+    def _histories(self, trials: Sequence[str]) -> DataFrame:
+        rows = _read(self.spark, self.uri).select("trial", "document", "events", "written_us")
+        return self._chosen(rows, trials)
+
+    def _judge(self, some: Sequence[str]) -> DataFrame:
+        """_FOUND for these trials: what is kept, and what is judged now."""
+        kept_at_once = [trial for trial in some if trial in self.at_once]
+        kept_later = [trial for trial in some if trial in self.later]
+        fresh = [trial for trial in some if trial not in self.at_once and trial not in self.later]
+        frames = [self._judged_now(fresh)] if fresh or not some else []
+        if kept_at_once:
+            frames.append(self._kept(_read(self.spark, self.uri), kept_at_once))
+        if kept_later:
+            frames.append(self._kept(_judged_later(self.spark, self.uri), kept_later))
+        return reduce(DataFrame.unionByName, frames)
+
+    def _kept(self, rows: DataFrame, trials: Sequence[str]) -> DataFrame:
+        chosen = self._chosen(rows.select(*_LATER.fieldNames()), trials)
+        return chosen.select("judged.*", "written_us", F.lit(False).alias("fresh"))
+
+    def _judged_now(self, trials: Sequence[str]) -> DataFrame:
+        tally = tally_of(self.spark)
+
+        def judge(row: Row) -> list[Row]:
+            found = _found(row)
+            count_one(tally)
+            return [found | {"written_us": row["written_us"], "fresh": True}]
+
+        return map_rows(self._histories(trials), _FOUND, judge)
+
+    def _keep(self, found: DataFrame, code: str) -> None:
+        good = found.where(F.col("fresh") & F.col("why_left_out").isNull())
+        rows = good.select(*_KEY.fieldNames(), F.struct(*JUDGED.fieldNames()).alias("judged"))
+        _write(rows, _folder_of(self.uri, code) / f"run={uuid.uuid4().hex}")
+
+
+def _found(row: Row) -> Row:
+    """In a worker: the row of JUDGED for one of STORED."""
+    trial = _trial(row)
+    try:
+        history = _history(row)
+    except Exception as error:  # whatever it is, the other trials can be judged
+        found = _judged_row(History(trial, ()))
+        return found | NOT_JUDGED | {"why_left_out": why_left_out(error, f"trial {trial.id}")}
+    return _judged_row(history)
+
+
+def _trial(row: Row) -> Trial:
+    return named_as(parse_trial(row["document"].encode(), f"{TRIAL_FILE} of {row['trial']}"), row["trial"])
+
+
+def _history(row: Row) -> History:
+    """Raises HistoryError, also if the events differ from those that were sealed."""
+    history = History(_trial(row), tuple(parse_events(row["events"], f"the events of {row['trial']}")))
+    must_be_sealed(history, f"the row of {row['trial']}")
+    return history
+
+
+def open_store(spark: SparkSession, uri: StoreUri) -> RemoteStore:
+    """Read which trials a store holds, without their events. Raises HistoryError if there is none, OSError if the file
+    system cannot be reached."""
+    if not file_systems.exists(spark, uri / HISTORIES_FOLDER):
+        raise HistoryError(f"{uri} holds no trial; run some: rebalance-lab sweep zombie --master URL --store {uri}")
+    # A row at a time: the columnar reader takes 4,096 at once, and a row is a whole trial.
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+    newest: dict[str, Row] = {}
+    for row in each_row(_read(spark, uri).select(*_KEY.fieldNames(), "document", "code")):
+        known = newest.get(row["trial"])
+        if known is None or row["written_us"] > known["written_us"]:
+            newest[row["trial"]] = row
+    trials, places, left_out = [], [], []
+    for name in sorted(newest):
+        try:
+            trials.append(_trial(newest[name]))
+            places.append(newest[name])
+        except HistoryError as error:
+            left_out.append(LeftOut(name, str(error)))
+    keys = tuple({name: place[name] for name in _KEY.fieldNames()} for place in places)
+    code = code_that_judges()
+    at_once = frozenset(row["trial"] for row in places if row["code"] == code)
+    later = frozenset[str]()
+    if len(at_once) < len(places) and code is not None and file_systems.exists(spark, _folder_of(uri, code)):
+        wanted = {tuple(key.values()) for key in keys if key["trial"] not in at_once}
+        judged = rows_of(_judged_later(spark, uri).select(*_KEY.fieldNames()))
+        later = frozenset(row["trial"] for row in judged if tuple(row.values()) in wanted)
+    return RemoteStore(spark, uri, tuple(trials), keys, at_once, later, tuple(left_out))
+
+
+def _read(spark: SparkSession, uri: StoreUri) -> DataFrame:
+    """All rows of STORED, also those that were run again."""
+    return spark.read.schema(STORED).option("recursiveFileLookup", "true").parquet(str(uri / HISTORIES_FOLDER))
+
+
+def _judged_later(spark: SparkSession, uri: StoreUri) -> DataFrame:
+    """Rows of _LATER by this code. Two commands may have judged the same trial."""
+    folder = _folder_of(uri, code_that_judges() or "")
+    rows = spark.read.schema(_LATER).option("recursiveFileLookup", "true").parquet(str(folder))
+    return rows.dropDuplicates(_KEY.fieldNames())
+
+
+def _folder_of(uri: StoreUri, code: str) -> StoreUri:
+    return uri / JUDGED_FOLDER / f"code={code}"

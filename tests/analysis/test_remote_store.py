@@ -1,0 +1,171 @@
+"""A store at a URI. `file:` stands for other file systems here; tier `cluster` has HDFS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+from stored_trials import random_history, store_history
+
+from rebalance_lab.analysis import file_systems, remote_store
+from rebalance_lab.analysis.errors import TablesError
+from rebalance_lab.analysis.frames import rows_of, table
+from rebalance_lab.analysis.ledger import read_ledger
+from rebalance_lab.analysis.published import TABLES, publish, read_table
+from rebalance_lab.analysis.remote_store import STORED, open_store, stored_row, storing
+from rebalance_lab.analysis.results import LeftOut
+from rebalance_lab.analysis.store import read_store
+from rebalance_lab.analysis.uri import StoreUri
+from rebalance_lab.analysis.workers import Row
+from rebalance_lab.history.files import History, digest, load
+
+NAMES = ("t000", "t001", "t002")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store on this machine."""
+    store = tmp_path_factory.mktemp("here")
+    for seed, name in enumerate(NAMES, start=3):
+        store_history(store, sealed(random_history(name, seed)))
+    return store
+
+
+def sealed(history: History) -> History:
+    return History(msgspec.structs.replace(history.trial, history_sha256=digest(history.events)), history.events)
+
+
+@pytest.fixture
+def uri(spark: SparkSession, folder: Path, tmp_path: Path) -> Iterator[StoreUri]:
+    """The same store at a URI, judged by the code of today."""
+    vectorized = spark.conf.get("spark.sql.parquet.enableVectorizedReader")
+    at = StoreUri(f"file://{tmp_path}/trials")
+    add(spark, at, [row_of(folder / name) for name in NAMES])
+    yield at
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+
+
+def row_of(trial: Path, **changed: Any) -> Row:
+    return stored_row(trial, load(trial), None) | changed
+
+
+def add(spark: SparkSession, uri: StoreUri, rows: list[Row]) -> None:
+    storing(uri)(table(spark, rows, STORED))
+
+
+def results(spark: SparkSession, uri: StoreUri, **options: bool) -> tuple[list[Row], tuple[LeftOut, ...]]:
+    with open_store(spark, uri).judged(**options) as (found, left_out):
+        return sorted(rows_of(found), key=lambda row: str(row["trial"])), left_out
+
+
+def test_a_uri_is_told_from_a_path() -> None:
+    assert StoreUri.parse("hdfs://host:8020/trials/") == StoreUri("hdfs://host:8020/trials")
+    assert [StoreUri.parse(text) for text in ("trials", "/shared/trials", "a:b", "://x", "")] == [None] * 5
+
+
+def test_fetched_trials_are_those_of_the_folder(
+    spark: SparkSession, uri: StoreUri, folder: Path, tmp_path: Path
+) -> None:
+    fetched = open_store(spark, uri).fetch(["t000", "t002", "unknown"], tmp_path / "fetched")
+    assert sorted(fetched) == ["t000", "t002"]
+    for name, place in fetched.items():
+        assert load(place) == load(folder / name)
+
+
+def test_what_was_judged_is_not_judged_again(
+    spark: SparkSession, uri: StoreUri, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(spark, uri)
+    assert (store.at_once, store.later) == (set(NAMES), set())
+    judged_before = results(spark, uri)
+    monkeypatch.setattr(remote_store, "code_that_judges", lambda: "other")
+    store = open_store(spark, uri)
+    assert (store.at_once, store.later) == (set(), set())
+    assert results(spark, uri) == judged_before
+    store = open_store(spark, uri)
+    assert (store.at_once, store.later) == (set(), set(NAMES))
+    assert results(spark, uri) == judged_before
+    assert results(spark, uri, rejudge=True) == judged_before
+
+
+def test_two_commands_that_judge_the_same_trials_give_them_once(
+    spark: SparkSession, uri: StoreUri, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_store, "code_that_judges", lambda: "other")
+    stores = [open_store(spark, uri) for _ in range(2)]  # both find nothing judged
+    for store in stores:
+        with store.judged() as (found, _):
+            assert found.count() == len(NAMES)
+    rows, _ = results(spark, uri)
+    assert [row["trial"] for row in rows] == list(NAMES)
+
+
+def test_of_a_trial_that_was_run_again_the_newest_counts(
+    spark: SparkSession, uri: StoreUri, folder: Path, tmp_path: Path
+) -> None:
+    other = store_history(tmp_path / "again", sealed(random_history("t001", 77)))
+    add(spark, uri, [row_of(other)])
+    add(spark, uri, [row_of(folder / "t002", written_us=1)])  # an older one, written late
+    rows, left_out = results(spark, uri)
+    assert [row["trial"] for row in rows] == list(NAMES)
+    assert not left_out
+    assert rows[1]["history_sha256"] == load(other).trial.history_sha256
+    assert load(open_store(spark, uri).fetch(["t001"], tmp_path / "one")["t001"]) == load(other)
+
+
+def test_a_row_that_was_changed_is_left_out(spark: SparkSession, uri: StoreUri, folder: Path) -> None:
+    good = row_of(folder / "t000")
+    fewer = good["events"][: good["events"].index(b"\n") + 1]
+    document = json.loads(good["document"]) | {"seed": 12345}
+    changes = [{"trial": "t008", "events": fewer}, {"trial": "t009", "document": json.dumps(document)}]
+    add(spark, uri, [good | change | {"code": "other"} for change in changes])
+    store = open_store(spark, uri)
+    assert [each.trial for each in store.left_out] == ["t009"]
+    assert "was changed after it was sealed" in store.left_out[0].why
+    rows, left_out = results(spark, uri)
+    assert [row["trial"] for row in rows] == list(NAMES)
+    assert [each.trial for each in left_out] == ["t008"]
+    assert "was changed after it was sealed" in left_out[0].why
+
+
+@pytest.mark.slow
+def test_the_tables_are_those_of_the_folder(spark: SparkSession, uri: StoreUri, folder: Path, tmp_path: Path) -> None:
+    out = StoreUri(f"file://{tmp_path}/tables")
+    there = publish(spark, uri, read_ledger(), out)
+    here = publish(spark, read_store(folder), read_ledger(), tmp_path / "here")
+    assert {name: each.rows for name, each in there.tables.items()} == {
+        name: each.rows for name, each in here.tables.items()
+    }
+    assert there.tables["events"].rows > 0
+    for name in TABLES:
+        ours, theirs = (
+            sorted(map(repr, rows_of(read_table(spark, place, name)))) for place in (out, tmp_path / "here")
+        )
+        assert ours == theirs
+    with pytest.raises(TablesError, match="exists already"):
+        publish(spark, uri, read_ledger(), out)
+
+
+@pytest.mark.slow
+def test_tables_that_fail_leave_nothing(
+    spark: SparkSession, uri: StoreUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = StoreUri(f"file://{tmp_path}/tables")
+
+    def broken(*_: object) -> None:
+        raise OSError("no way")
+
+    monkeypatch.setattr(file_systems, "write", broken)
+    with pytest.raises(TablesError, match="was not written: no way"):
+        publish(spark, uri, read_ledger(), out)
+    assert not file_systems.exists(spark, out)
+
+
+def test_a_file_system_that_nobody_knows_is_told(spark: SparkSession) -> None:
+    with pytest.raises(OSError, match=r"nowhere://x/trials/histories cannot be reached: .*nowhere"):
+        open_store(spark, StoreUri("nowhere://x/trials"))

@@ -1,0 +1,69 @@
+"""Tier `cluster`: a store in HDFS, on a standalone Spark whose workers share no folder with each other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hdfs import HdfsUnavailable, hdfs, servers_jar
+from standalone import REQUIRED, cluster, lab, wait_until_none_in
+
+from rebalance_lab.analysis.session import java_problem
+from rebalance_lab.history.files import load
+from rebalance_lab.trials import api
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+#: On two cores Spark's 200 partitions of each shuffle take minutes.
+SMALL = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """A Spark's master, and the URI of an HDFS."""
+    folder = tmp_path_factory.mktemp("hdfs")
+    try:
+        if (problem := java_problem()) is not None:
+            raise HdfsUnavailable(problem)
+        jar = servers_jar(folder)
+    except HdfsUnavailable as error:
+        (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"no HDFS: {error}")
+    with hdfs(folder / "hdfs", jar) as uri, cluster(folder / "spark") as master:
+        yield master, uri
+    wait_until_none_in(folder)
+
+
+def test_a_sweep_into_hdfs_gives_the_claims_and_tables_of_a_folder(place: tuple[str, str], tmp_path: Path) -> None:
+    master, uri = place
+    store = f"{uri}/trials"
+    plans = [api.make_plan("zombie", seed=seed) for seed in range(1, 5)]
+    here = {each.trial.id: each.trial.history_sha256 for each in api.sweep(plans, tmp_path / "trials")}
+
+    swept = lab("sweep", "zombie", "--seeds", 4, "--master", master, "--store", store, "--json")
+    assert swept.returncode == 0, swept.stderr
+    lines = [json.loads(line) for line in swept.stdout.splitlines()]
+    assert {line["trial"]: line["history_sha256"] for line in lines} == here
+    assert not Path("hdfs:").exists()  # nothing took the URI for a path
+
+    there = lab("claims", "--json", "--master", master, "--store", store, *SMALL)
+    of_folder = lab("claims", "--json", "--store", tmp_path / "trials")
+    assert there.returncode == of_folder.returncode, there.stderr
+    assert _without_commands(there.stdout) == _without_commands(of_folder.stdout)
+    assert json.loads(there.stdout)["Z10"]["readings"]["described"]["simulated"] == 4
+
+    wrote = lab("tables", "--json", "--master", master, "--store", store, "--out", f"{uri}/tables", *SMALL)
+    assert wrote.returncode == 0, wrote.stderr
+    rows = {name: table["rows"] for name, table in json.loads(wrote.stdout)["tables"].items()}
+    assert (rows["trials"], rows["measures"]) == (4, 4)
+    assert rows["events"] == sum(len(load(folder).events) for folder in (tmp_path / "trials").iterdir())
+
+
+def _without_commands(text: str) -> dict[str, object]:
+    claims = json.loads(text)
+    for claim in claims.values():
+        for reading in claim["readings"].values():
+            del reading["replay"]  # names a folder of this machine, or the plan
+    return dict(claims)
