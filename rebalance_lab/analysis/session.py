@@ -53,6 +53,9 @@ _BATCH_BYTES = 1 << 18
 #: Our own setting of a session: how many tasks run at once. Only a context knows it, and Spark Connect has none.
 _CORES = "rebalance-lab.cores"
 
+#: A master that is this process: `local`, `local[4]`, `local[*]`; a second number says how often a task may fail.
+_LOCAL = re.compile(r"local(?:\[(?P<threads>[1-9]\d*|\*)(?:,\d+)?\])?")
+
 #: Each master of a standalone cluster; there may be standbys.
 _MASTERS = re.compile(r"(?:^spark://|,)([^:/,]+):(\d{1,5})")
 
@@ -149,7 +152,7 @@ def start(
         undo.enter_context(undisturbed())  # a JVM that is half started would stay; and PySpark replaces the handler
         scratch = Scratch.temporary(PREFIX)
         undo.callback(scratch.remove)
-        given = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
+        given = _settings_for(scratch.folder, cores, master)
         given |= _watched(event_log, ui=ui) | dict(settings or {})
         conf = SparkConf(loadDefaults=False).setAll(sorted(given.items()))
         with _environment(given["spark.driver.host"]):
@@ -182,6 +185,16 @@ def _watched(event_log: Path | None, *, ui: bool) -> dict[str, str]:
     return logged | {"spark.ui.enabled": str(ui).lower()}
 
 
+def _settings_for(folder: Path, cores: int | None, master: str | None) -> dict[str, str]:
+    if master is None:
+        return _settings(folder, cores)
+    local = _LOCAL.fullmatch(master)
+    if local is None:
+        return _cluster_settings(folder, master)
+    threads = local["threads"] or "1"
+    return _settings(folder, None if threads == "*" else int(threads)) | {"spark.master": master}
+
+
 def _settings(folder: Path, cores: int | None) -> dict[str, str]:
     cores = cores or len(os.sched_getaffinity(0))
     return {
@@ -203,7 +216,6 @@ def _cluster_settings(folder: Path, master: str) -> dict[str, str]:
     host = _facing(master)
     return {
         **_everywhere(folder),
-        **(_LAPTOP if master.startswith("local") else {}),
         "spark.master": master,
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,

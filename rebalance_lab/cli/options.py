@@ -52,7 +52,7 @@ def implementation_of(name: str, members: Members, brokers: Brokers) -> str:
 def place_named(text: str | Path) -> Place:
     """Raises BadParameter for an empty name."""
     if not str(text):
-        raise typer.BadParameter("is empty; name a folder, or leave the option out")
+        raise typer.BadParameter("is empty; name a file or folder")
     return StoreUri.parse(str(text)) or Path(text)
 
 

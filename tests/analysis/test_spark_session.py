@@ -30,6 +30,18 @@ def test_it_has_two_cores_no_page_and_utc(local_spark: LocalSpark) -> None:
     assert local_spark.session.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
+@pytest.mark.parametrize(
+    ("master", "partitions"), [("local", "1"), ("local[3]", "3"), ("local[2,4]", "2"), ("yarn", None)]
+)
+def test_a_laptop_is_tuned_and_a_cluster_has_sparks_defaults(
+    tmp_path: Path, master: str, partitions: str | None
+) -> None:
+    settings = session._settings_for(tmp_path, None, master)
+    assert settings["spark.master"] == master
+    assert settings.get("spark.sql.shuffle.partitions") == partitions
+    assert settings.get("spark.sql.adaptive.enabled") == (None if partitions is None else "false")
+
+
 def test_a_process_has_one_spark(local_spark: LocalSpark) -> None:
     assert local_spark.session is not None
     with pytest.raises(SparkStartError, match="has a Spark already"):
