@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import islice
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -95,13 +96,18 @@ def summarised(
 
 def places_of(spark: SparkSession, store: Store, trials: Sequence[str]) -> DataFrame:
     """PLACES of some trials of a store."""
-    folder = store.path.resolve()
+    base = store.path.resolve()
     columns = {
         "trial": list(trials),
-        "folder": [str(folder if store.folders[name] == store.path else folder / name) for name in trials],
+        "folder": [_whole_path(base, store, store.folders[name]) for name in trials],
         "looks": [store.seen[name][0] for name in trials],
     }
     return spark.createDataFrame(pa.table(columns, schema=arrow_schema(PLACES)), schema=PLACES)
+
+
+def _whole_path(base: Path, store: Store, folder: Path) -> str:
+    """A trial's folder, below the store's whole path `base`. The store may be a single trial, and the folder a link."""
+    return str(base if folder == store.path else base / folder.name)
 
 
 def _analysis(

@@ -12,7 +12,9 @@ from stored_trials import random_history, store_history, trial
 from rebalance_lab.analysis.datasource import FORMAT, HistoryReader, HistorySource, read_events, register_histories
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.store import read_store
+from rebalance_lab.analysis.summarised import places_of
 from rebalance_lab.analysis.tables.schemas import EVENTS
+from rebalance_lab.analysis.tables.trial_results import judged_place
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, load
 from rebalance_lab.history.scratch import Scratch
@@ -147,3 +149,15 @@ def test_big_trials_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     sizes = [batch.num_rows for batch in reader.read(partition)]
     assert sum(sizes) == len(load(tmp_path / "big").events) > 10
     assert set(sizes[:-1]) == {10}
+
+
+def test_a_trial_is_judged_where_its_folder_is(spark: SparkSession, tmp_path: Path) -> None:
+    """Also if the store has a link to it, or is the trial."""
+    target = store_history(tmp_path / "elsewhere", random_history("linked", 3))
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "alias").symlink_to(target)
+    for path, folder in ((store, store / "alias"), (target, target)):
+        (row,) = rows_of(places_of(spark, read_store(path), ["linked"]))
+        assert (row["trial"], row["folder"]) == ("linked", str(folder))
+        assert judged_place(row)["why_left_out"] is None
