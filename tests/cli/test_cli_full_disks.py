@@ -157,6 +157,17 @@ def test_report(disk: Disk, sealed: str, shell: Shell) -> None:
     assert not out.exists()
 
 
+def test_tables(disk: Disk, sealed: str, shell: Shell) -> None:
+    disk.fill(leave_bytes=8192)
+    before = {each.name for each in disk.folder.iterdir()}
+    out = disk.folder / "tables"
+    said = refused(shell("tables", "--out", out, "--store", disk.store))
+    why = "no space is left on its disk, or on that of the store; make room, or choose another folder with --out"
+    assert said == f"{out} was not written: {why}"
+    assert {each.name for each in disk.folder.iterdir()} == before
+    assert disk.entries() == {sealed}
+
+
 def test_the_scratch_folder_of_spark(disk: Disk, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "trials"
     assert shell("sweep", "zombie", "--seeds", 3, "--store", store).code == 0
