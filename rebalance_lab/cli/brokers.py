@@ -16,6 +16,9 @@ from rebalance_lab.world.network import Address, NetworkError
 
 T = TypeVar("T")
 
+#: What the fields of Kafka's requests can hold.
+MOST_PARTITIONS, MOST_REPLICAS = 2**31 - 1, 2**15 - 1
+
 CLIENT_ID = "rebalance-lab"
 
 BootstrapOption = Annotated[

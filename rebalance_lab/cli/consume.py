@@ -9,7 +9,14 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from rebalance_lab.cli.brokers import TIMEOUT_MS, BootstrapOption, TimeoutOption, TopicOption, with_cluster
+from rebalance_lab.cli.brokers import (
+    MOST_PARTITIONS,
+    TIMEOUT_MS,
+    BootstrapOption,
+    TimeoutOption,
+    TopicOption,
+    with_cluster,
+)
 from rebalance_lab.cli.failures import CutShort, Failure
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
@@ -32,7 +39,8 @@ def consume(
     bootstrap: BootstrapOption,
     topic: TopicOption,
     partition: Annotated[
-        int | None, typer.Option("--partition", help="One partition. Default: all of the topic.", min=0)
+        int | None,
+        typer.Option("--partition", help="One partition. Default: all of the topic.", min=0, max=MOST_PARTITIONS),
     ] = None,
     start: Annotated[
         str, typer.Option("--from", help="earliest, latest, or an offset of one partition.", metavar="OFFSET")

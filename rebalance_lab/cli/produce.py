@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.cli.brokers import TIMEOUT_MS, BootstrapOption, TimeoutOption, TopicOption, with_cluster
+from rebalance_lab.cli.brokers import (
+    MOST_PARTITIONS,
+    TIMEOUT_MS,
+    BootstrapOption,
+    TimeoutOption,
+    TopicOption,
+    with_cluster,
+)
 from rebalance_lab.cli.failures import CutShort, Failure
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.standard_input import InputLines
@@ -53,7 +60,7 @@ def produce_lines(
     *,
     bootstrap: BootstrapOption,
     topic: TopicOption,
-    partition: Annotated[int, typer.Option("--partition", help="The partition.", min=0)] = 0,
+    partition: Annotated[int, typer.Option("--partition", help="The partition.", min=0, max=MOST_PARTITIONS)] = 0,
     acks: Annotated[
         Acks, typer.Option("--acks", help="Who must have a record: 0 (nobody), 1 (the leader), all (the ISR).")
     ] = Acks.all,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 
 import typer
 
-from rebalance_lab.cli.brokers import TIMEOUT_MS, TimeoutOption, with_cluster
+from rebalance_lab.cli.brokers import MOST_PARTITIONS, MOST_REPLICAS, TIMEOUT_MS, TimeoutOption, with_cluster
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption, key_values
 from rebalance_lab.cli.terminal import answer, print_json, table
@@ -64,10 +64,12 @@ def topics(
     alter: Annotated[str | None, typer.Option("--alter", help="Change a topic's settings.", metavar="TOPIC")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List all topics.")] = False,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", help="Number of partitions. Default: the brokers'.", min=1)
+        int | None,
+        typer.Option("--partitions", help="Number of partitions. Default: the brokers'.", min=1, max=MOST_PARTITIONS),
     ] = None,
     replication: Annotated[
-        int | None, typer.Option("--replication", help="Number of replicas. Default: the brokers'.", min=1)
+        int | None,
+        typer.Option("--replication", help="Number of replicas. Default: the brokers'.", min=1, max=MOST_REPLICAS),
     ] = None,
     config: ConfigOption = None,
     delete_config: DeleteConfigOption = None,

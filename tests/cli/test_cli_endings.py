@@ -217,6 +217,10 @@ def test_what_nohup_ignores_stays_ignored(
             ["sweep", "herd", "--set", "members=2,02"],
             "is wanted 2 times: give each seed and each value",
         ),
+        (["topics", "--bootstrap", "h:1", "--create", "t", "--partitions", "2147483648"], "must be 2147483647 or less"),
+        (["topics", "--bootstrap", "h:1", "--create", "t", "--replication", "32768"], "must be 32767 or less"),
+        (["consume", "--bootstrap", "h:1", "--topic", "t", "--partition", "2147483648"], "must be 2147483647 or less"),
+        (["produce", "--bootstrap", "h:1", "--topic", "t", "--partition", "2147483648"], "must be 2147483647 or less"),
         (["claims", "--cores", "100000000"], "Invalid value for '--cores': must be 256 or less"),
     ],
 )
