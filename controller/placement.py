@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import count, zip_longest
 
 from rebalance_lab.assignors import java_order
@@ -35,6 +36,30 @@ class InvalidReplicationFactor(PlacementError):
 
 class RacksMissing(PlacementError):
     """Some brokers have a rack and others have none (in Kafka an AdminOperationException)."""
+
+
+class PlacementBug(StrEnum):
+    """A mistake of a broker that places replicas, which can be planted.
+
+    - KEEPS_SHIFT: the gap does not grow when the partitions have gone once round the brokers.
+    - FEWER_REPLICAS: a topic gets as many replicas as there are brokers if more are asked for.
+    """
+
+    KEEPS_SHIFT = "keeps-shift"
+    FEWER_REPLICAS = "fewer-replicas"
+
+
+def place_wrongly(
+    bug: PlacementBug, brokers: Sequence[int], partitions: int, replication: int, start: Start
+) -> Assignment:
+    """As `place` without racks, with a planted bug."""
+    if bug is PlacementBug.FEWER_REPLICAS:
+        return place(brokers, partitions, min(replication, len(brokers)), start)
+    count = len(brokers)
+    return {
+        each: place(brokers, 1, replication, Start((start.index + each) % count, start.shift))[0]
+        for each in range(partitions)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ SWEEPS = (
         for release in ("0.8.2", "2.1")
     ),
     Sweep("isr-per-partition", BROKERS, simulated=220),
+    Sweep("placement", BROKERS, simulated=220),
     *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, live=2, simulated=30) for allowed in ("true", "false")),
 )
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from controller.controller import Controller, Imbalance
 from controller.election import ElectionBug
 from controller.leader_election import ElectionOrder, Selection
+from controller.placement import PlacementBug
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import Periods
 from rebalance_lab.broker.metadata_cache import MetadataCache
@@ -44,8 +45,8 @@ class BrokerConfig:
     tells lives of one broker apart, as from 2.2 on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
     find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
     that is too small (KAFKA-19996). These are the lab's own. Planted mistakes:
-    `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is refused
-    when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
+    `lab_election_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
+    are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
     `lab_leads_as_first_of_isr`: a broker leads if it stands first in the ISR, whoever was elected;
     `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already;
@@ -90,6 +91,7 @@ class BrokerConfig:
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
     lab_shutdown_selection: Selection = Selection.V2_1
     lab_election_bug: ElectionBug | None = None
+    lab_placement_bug: PlacementBug | None = None
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False

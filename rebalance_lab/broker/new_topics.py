@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from controller.placement import InvalidPartitions, PlacementError, RacksMissing, Start, place
+from controller.placement import InvalidPartitions, PlacementError, RacksMissing, Start, place, place_wrongly
 from rebalance_lab.broker.calls import Parts
 from rebalance_lab.broker.log.names import InvalidTopic, check_topic
 from rebalance_lab.broker.refused import Refused
@@ -83,7 +83,10 @@ def _placed(parts: Parts, partitions: int, replication: int, start: Start) -> Re
     _check_number(start.partition + partitions)
     nodes = parts.metadata.nodes
     racks = {each.broker_id: each.rack for each in nodes.values() if each.rack is not None}
+    bug = parts.config.lab_placement_bug
     try:
+        if bug is not None:
+            return place_wrongly(bug, sorted(nodes), partitions, replication, start)
         return place(sorted(nodes), partitions, replication, start, racks)
     except RacksMissing as error:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None

@@ -8,6 +8,7 @@ from typing import Any
 
 from controller.election import ElectionBug
 from controller.leader_election import ElectionOrder, Selection
+from controller.placement import PlacementBug
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.history.events import LAYER_OF, Layer
@@ -46,6 +47,8 @@ class BrokerPlant(PlantedBug):
     NEVER_ANSWERS = "never-answers", "a leader of a later epoch than the first that writes records and answers nobody"
     NEVER_RESIGNS = "never-resigns", "a broker whose session expires and that goes on to believe that it controls"
     LATE_ORDERS = "obeys-late-orders", "a broker that obeys an update of a deposed controller after its successor's"
+    KEEPS_SHIFT = "keeps-shift", "a broker that places a topic's later partitions with the gap of the first ones"
+    FEWER_REPLICAS = "makes-fewer-replicas", "a broker that creates a topic with fewer replicas than asked for"
     IDS_ONLY = "looks-at-ids-only", "a controller that takes a broker which died and came back for one that stayed"
 
 
@@ -60,6 +63,8 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.WATCHES_ONCE: ("lab_election_bug", ElectionBug.WATCHES_ONCE),
     BrokerPlant.LAST_EPOCH: ("lab_election_bug", ElectionBug.WRITES_LAST_EPOCH),
     BrokerPlant.FIRST_ONLY: ("lab_election_bug", ElectionBug.SHRINKS_FIRST),
+    BrokerPlant.KEEPS_SHIFT: ("lab_placement_bug", PlacementBug.KEEPS_SHIFT),
+    BrokerPlant.FEWER_REPLICAS: ("lab_placement_bug", PlacementBug.FEWER_REPLICAS),
     BrokerPlant.BY_ISR: ("lab_election_order", ElectionOrder.ISR),
     BrokerPlant.BY_ASSIGNMENT: ("lab_shutdown_selection", Selection.V2_1),
     BrokerPlant.REFUSES_LATE: ("lab_refuses_before_append", False),

@@ -13,6 +13,7 @@ from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.history.creations import CREATE_TOPIC
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.replicas import APPENDED, FOLLOWS, READ_REPLICA
@@ -164,12 +165,14 @@ def _files(events: str, broker: int) -> str:
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas and the batches that each broker has written as a leader, and follows the
-    controller, the assignment, the state znode and what followers believe."""
+    """It also counts reads of replicas, the batches that each broker has written as a leader and the topics that
+    brokers have created or refused, and follows the controller, the assignment, the state znode and what followers
+    believe."""
 
     replicas_read: set[int] = field(default_factory=set)
     batches: Counter[str] = field(default_factory=Counter)
     followed: dict[str, int] = field(default_factory=dict)
+    creations_answered: int = 0
     controller: int | None = None
     assigned: tuple[int, ...] = ()
     state: LeaderIsrAndControllerEpoch | None = None
@@ -177,6 +180,8 @@ class ReplicationTracker(LogTracker):
     def feed(self, event: Event) -> bool:
         if event.kind is Kind.OK and event.of("op") == READ_REPLICA:
             self.replicas_read.add(int(str(event.of("broker"))))
+        elif event.kind in {Kind.OK, Kind.FAILED_OP} and event.of("op") == CREATE_TOPIC:
+            self.creations_answered += 1
         elif event.kind is APPENDED:
             self.batches[event.actor] += 1
         elif event.kind is FOLLOWS:
@@ -239,6 +244,10 @@ class ReplicationLab(LogLab):
         await self.in_sync()
         await self.replicas_read()
         await self.recover()
+
+    async def created(self, count: int) -> None:
+        """Wait until brokers have created or refused so many topics."""
+        await self.until(lambda: self._replicas.creations_answered >= count, f"the answers to {count} topics")
 
     async def appended(self, leader: BrokerNode) -> None:
         """Wait until a leader has written a further batch."""
