@@ -10,7 +10,7 @@ from rebalance_lab.analysis.ledger import Status, read_ledger, run_of
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
 
 #: (claims, readings, yes or no) of the page's table.
-DECIDED = re.findall(r"^\| ([EZ][^|]+) \| ([^|]+) \| (yes|no) \| [^|]+ \|$", PAGE, re.MULTILINE)
+DECIDED = re.findall(r"^\| ([EPZ][^|]+) \| ([^|]+) \| (yes|no) \| [^|]+ \|$", PAGE, re.MULTILINE)
 
 
 def decisions(claim: str, reading: str) -> list[str]:
