@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -52,19 +52,34 @@ def _causes(events: Sequence[Event], kind: pa.StructType) -> pa.StructArray:
     )
 
 
+#: The columns that `events_of` needs, and those of texts that repeat: read as dictionaries they are one object each.
+READ = tuple(name for name in EVENTS.fieldNames() if name != "trial")
+REPEATED = ("actor", "layer", "kind", "member", "session", "group", "topic", "detail")
+
+
 def events_of(table: pa.Table) -> Iterator[Event]:
-    """The events of rows of EVENTS, in their order."""
-    plain = {name: table.column(name).to_pylist() for name in _PLAIN}
-    kinds = _members(Kind, plain.pop("kind"))
-    layers = _members(Layer, plain.pop("layer"))
-    details = [None if text is None else _decode(text) for text in table.column("detail").to_pylist()]
+    """The events of rows of EVENTS, in their order. It needs the columns READ; those of REPEATED may be dictionaries.
+    Events with the same detail share it."""
+    plain = {name: _values(table.column(name)) for name in _PLAIN if name not in ("kind", "layer")}
+    kinds, layers = _values(table.column("kind"), Kind), _values(table.column("layer"), Layer)
+    details = _values(table.column("detail"), _decode)
     columns: dict[str, Any] = {**plain, "kind": kinds, "layer": layers, "cause": _ids(table), "detail": details}
     return map(Event, *(columns[name] for name in Event.__struct_fields__))
 
 
-def _members(of: type[Kind] | type[Layer], values: list[str]) -> list[Kind | Layer]:
-    members = {value: of(value) for value in set(values)}
-    return [members[value] for value in values]
+def _values(column: pa.ChunkedArray, make: Callable[[Any], Any] | None = None) -> list[Any]:
+    """The values of a column. `make`: makes them of what is stored, once of equal ones."""
+    values: list[Any] = []
+    for chunk in column.chunks:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) or make is None else chunk.dictionary_encode()
+        if not pa.types.is_dictionary(encoded.type):
+            values += encoded.to_pylist()
+            continue
+        known = [value if make is None else make(value) for value in encoded.dictionary.to_pylist()]
+        none = len(known)
+        known.append(None)
+        values += [known[index] for index in encoded.indices.fill_null(none).to_numpy().tolist()]
+    return values
 
 
 def _ids(table: pa.Table) -> list[object]:

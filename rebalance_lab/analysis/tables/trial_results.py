@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructType
 
-from rebalance_lab.analysis.arrow_events import events_of
+from rebalance_lab.analysis.arrow_events import READ, REPEATED, events_of
 from rebalance_lab.analysis.frames import plain_row, schema_of
 from rebalance_lab.analysis.kept import code_that_judges
 from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
@@ -260,14 +260,14 @@ def stored_events(place: Row) -> tuple[Event, ...]:
     if place["groups"] == 0:
         return ()
     groups = range(place["first_group"], place["first_group"] + place["groups"])
-    return tuple(events_of(_part(place["part"]).read_row_groups(list(groups), use_threads=False)))
+    return tuple(events_of(_part(place["part"]).read_row_groups(list(groups), columns=list(READ), use_threads=False)))
 
 
 @lru_cache(maxsize=1)
 def _part(path: str) -> pq.ParquetFile:
     """The last part stays open: to open it is to read the places of all its row groups, and the trials of a task lie
     side by side."""
-    return pq.ParquetFile(path)
+    return pq.ParquetFile(path, read_dictionary=list(REPEATED), pre_buffer=False)
 
 
 def _interval_rows(history: History) -> list[Row]:
