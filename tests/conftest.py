@@ -50,10 +50,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """A run of the slow tier begins with the files that hold the tests with the longest limits, so that none of them is
     the last, for which the other processes wait."""
     for item in items:
-        for tier in TIERS:
-            if item.get_closest_marker(tier) and not may_hold(item.path, tier):
+        marked = {each.name for each in item.iter_markers()}
+        for tier in marked.intersection(TIERS):
+            if not may_hold(item.path, tier):
                 raise pytest.UsageError(f"{item.path}: name pytest.mark.{tier} in it, or `pytest -m {tier}` misses it")
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+        if "slow" in marked and "timeout" not in marked:
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
     if config.option.markexpr == "slow":
         limits_s: dict[Path, float] = {}
