@@ -3,9 +3,10 @@
 The controller remembers the state of each partition, and decides by that. It tells every broker, which tells clients.
 Compared with the state znode are the leader, the leader epoch and the ISR, whose order is left out, and with
 `/brokers/ids` the brokers that a broker takes for live. Looked at are the moments in which the runner finds the cluster
-at rest, if no fault has disturbed it for `bound_us`: what has stood for so long is known to the controller, and to each
-broker that has been registered for so long. What leaders write themselves (up to Kafka 2.6) the controller learns from
-their reports, which come some seconds later. `stale_role` looks at what brokers do, and not at what they tell.
+at rest, if no fault has disturbed it for `bound_us` and for as long as the fault lasted: what has stood for `bound_us`
+is known to the controller, and to each broker that has been registered for so long. What leaders write themselves (up
+to Kafka 2.6) the controller learns from their reports, which come some seconds later. `stale_role` looks at what
+brokers do, and not at what they tell.
 
 Witness: the registry's last event, what the broker or its controller took for true last, and the rest.
 """
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from rebalance_lab.checks.broker_lives import in_lives
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.elections import elections
-from rebalance_lab.checks.faults import undisturbed
+from rebalance_lab.checks.faults import lasting_faults
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, partition_states, place_of
@@ -133,7 +134,7 @@ def _compared(history: History) -> Iterator[Compared]:
 
 def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compared]:
     since_us = rest.at_us - bound_us(history.trial.parameters)
-    if not undisturbed(history, since_us, rest.at_us):
+    if not _calm(history, since_us, rest):
         return
     names = broker_names(history)
     brokers = [
@@ -156,6 +157,15 @@ def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compa
         numbers = sorted(int(path.rpartition("/")[2]) for path in cluster.registered)
         for broker in brokers:
             yield _of_brokers(broker, numbers, cluster.changed, cluster.live.get(broker), rest)
+
+
+def _calm(history: History, since_us: int, rest: Event) -> bool:
+    """Whether nothing disturbs the cluster, or has just done so. What a cut has held back may arrive after it by as
+    much as it lasted, because TCP waits twice as long each time before it sends again (`world/tcp.py`)."""
+    return all(
+        fault.began.at_us > rest.at_us or 2 * fault.end_us - fault.began.at_us < since_us
+        for fault in lasting_faults(history)
+    )
 
 
 def _controller(history: History, since_us: int, rest: Event) -> tuple[str, int] | None:
