@@ -423,7 +423,8 @@ def test_after_a_kill_the_next_command_tidies_up(shot: Shot, ground: Ground, kno
 _HIDES = """
 import subprocess, sys
 sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
-child = subprocess.Popen(sleeps, env={}, stdout=subprocess.DEVNULL, start_new_session=True)
+nothing = subprocess.DEVNULL
+child = subprocess.Popen(sleeps, env={}, stdout=nothing, stderr=nothing, start_new_session=True)
 print(child.pid, flush=True)
 """
 
