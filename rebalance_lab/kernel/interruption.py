@@ -33,6 +33,7 @@ class Interruption:
     def __init__(self) -> None:
         self.number: signal.Signals | None = None
         self._lost = False
+        self._again: threading.Timer | None = None
 
     @property
     def exit_code(self) -> int:
@@ -52,9 +53,17 @@ class Interruption:
         """Python drops an exception that is raised in a finalizer. The signal is sent again then."""
         if isinstance(raised.exc_value, Interrupted):
             self._lost = True
-            threading.Timer(_AGAIN_S, os.kill, (os.getpid(), raised.exc_value.number)).start()
+            self._again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), raised.exc_value.number))
+            self._again.start()
         else:
             before(raised)
+
+    def over(self) -> None:
+        """The block has ended, if only by an error that the first signal caused: nothing is sent again any more."""
+        self._lost = False
+        if self._again is not None:
+            self._again.cancel()
+            self._again.join()
 
     def insist(self, arrivals: int, main: int) -> None:
         """Send signals again to the thread `main` until it notices them. `arrivals`: the file descriptor at which
@@ -79,17 +88,20 @@ def interruptible() -> Iterator[Interruption]:
     """Within the block the first signal raises Interrupted in the main thread. A signal that is ignored, as SIGHUP is
     under nohup, stays so. Main thread only."""
     found = Interruption()
-    with _insisting(found):
-        hook = sys.unraisablehook
-        heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-        before = {each: signal.signal(each, found.on_signal) for each in heard}
-        sys.unraisablehook = lambda raised: found.on_unraisable(hook, raised)
-        try:
-            yield found
-        finally:
-            sys.unraisablehook = hook
-            for each, handler in before.items():
-                signal.signal(each, handler)
+    hook = sys.unraisablehook
+    heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, found.on_signal) for each in heard}
+    sys.unraisablehook = lambda raised: found.on_unraisable(hook, raised)
+    try:
+        with _insisting(found):
+            try:
+                yield found
+            finally:
+                found.over()  # while the handlers are there: a signal that was sent again must not meet others
+    finally:
+        sys.unraisablehook = hook
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager

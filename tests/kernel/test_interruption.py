@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ def test_a_signal_whose_exception_was_lost_is_sent_again() -> None:
     with interruptible() as interruption, pytest.raises(Interrupted):
         finalize_and_wait()
     assert interruption.number == signal.SIGTERM
+
+
+def test_no_signal_is_sent_again_after_the_end() -> None:
+    """It would be taken for another one: the block may end by an error that the first has caused."""
+    with suppress(Interrupted), interruptible() as interruption:  # it is sent again before, if this takes long
+        Finalized()
+    assert interruption.number == signal.SIGTERM
+    assert not [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
 
 
 def stands_still(thread: int) -> bool:
