@@ -287,6 +287,7 @@ class Broker:
             leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
             leader_grace=config.lab_leader_grace,
             joins_caught_up=config.lab_joins_caught_up,
+            forgets_followers=config.lab_forgets_followers,
             keeps_fetchers=config.lab_keeps_fetchers,
             obeys_late_orders=config.lab_obeys_late_orders,
             obeys_after_us=config.lab_obeys_after_ms * 1000,

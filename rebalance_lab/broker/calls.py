@@ -99,6 +99,7 @@ class BrokerConfig:
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
     lab_joins_caught_up: bool = False
+    lab_forgets_followers: bool = False
     lab_obeys_after_ms: int = 0
     lab_obeys_late_orders: bool = False
     lab_keeps_fetchers: bool = False

@@ -71,6 +71,7 @@ class ReplicaContext:
       leaders drop followers. False: as Kafka, it needs to have passed the high watermark.
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
     - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
+    - `forgets_followers`: a leader that has missed a leader epoch forgets what it knew of its followers.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -88,6 +89,7 @@ class ReplicaContext:
     joins_caught_up: bool = False
     keeps_fetchers: bool = False
     obeys_late_orders: bool = False
+    forgets_followers: bool = False
     obeys_after_us: int = 0
 
     def leads_by(self, state: LeaderAndIsrPartitionState) -> bool:
@@ -109,6 +111,8 @@ class Partition:
         self.leader: int | None = None
         #: While this replica leads.
         self.leadership: Leadership | None = None
+        #: The epoch since when it has led without a break, as far as it knows.
+        self._led_since = NO_LEADER_EPOCH
         self.progress: Future[None] = Future(("progress of", str(log)))
         self._around = around
         self._changing = around.tasks.lock(f"role of {partition.topic}-{partition.partition}")
@@ -120,6 +124,8 @@ class Partition:
         around = self._around
         async with self._changing:
             await self.log.start_epoch(state.leader_epoch)
+            if self.leadership is None:
+                self._led_since = state.leader_epoch
             self.leadership = Leadership(
                 around.broker_id,
                 state.replicas,
@@ -132,6 +138,7 @@ class Partition:
                 may_be_in_sync=around.may_be_in_sync,
                 joins_from_epoch_start=around.rules.joins_from_epoch_start,
                 before=self.leadership,
+                forgets_if_missed=around.forgets_followers,
                 grace=around.leader_grace,
             )
             self._change(ReplicaRole.LEADER)
@@ -234,10 +241,11 @@ class Partition:
 
     async def committed(self, offset: int, epoch: int) -> None:
         """Wait until the record at `offset`, written in leader epoch `epoch`, is committed. Raises Refused if this
-        replica does not lead in that epoch any more, and if too few replicas are in sync in the end."""
+        replica has followed since then, so that the record may be another, and if too few replicas are in sync in the
+        end. An epoch that begins while it leads does not matter (`Partition.checkEnoughReplicasReachOffset`, 3.9.1)."""
         while True:
             leadership = self.leadership
-            if leadership is None or self.leader_epoch != epoch:
+            if leadership is None or epoch < self._led_since:
                 raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition} any more")
             if self.log.high_watermark > offset:
                 if len(leadership.maximal_isr) < leadership.effective_min_isr(self.log.config.min_insync_replicas):

@@ -335,6 +335,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.isr.read.back", _B, False, field="lab_isr_read_back"),
         Setting("lab.isr.writer", _S, "controller", _one_of(*IsrWriter), field="lab_isr_writer"),
         Setting("lab.shutdown.selection", _S, "2.1", _one_of(*Selection), field="lab_shutdown_selection"),
+        Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
         Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),
         Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
         Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),

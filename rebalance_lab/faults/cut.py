@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.history.fault_kinds import FaultKind
+from rebalance_lab.kernel import Flag
 from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 CUT = FaultKind(
@@ -25,19 +26,23 @@ CUT = FaultKind(
 )
 
 
-async def cut(lab: AnyLab, node: AnyNode, duration_ms: int, *, to_server: bool = True, to_client: bool = True) -> None:
-    """Cut off `node` for `duration_ms`, and record the proof. If one way is cut, the other keeps working."""
+async def cut(
+    lab: AnyLab, node: AnyNode, duration: int | Flag, *, to_server: bool = True, to_client: bool = True
+) -> None:
+    """Cut off `node` for `duration` ms, or until the flag is raised, when its session must have ended; record the
+    proof. If one way is cut, the other keeps working."""
+    outlasts = isinstance(duration, Flag) or duration > latest_end_ms(lab.plan, to_server=to_server)
     fault = Injection(
         lab,
         CUT,
         node,
-        planned_ms=duration_ms,
-        must_outlast_session=duration_ms > latest_end_ms(lab.plan, to_server=to_server),
+        planned=duration,
+        must_outlast_session=outlasts,
         to_server=to_server,
         to_client=to_client,
     )
     what = await node.process.cut(to_server=to_server, to_client=to_client)
-    await lab.sleep_ms(duration_ms)
+    await lab.lasts(duration)
     lost = await node.process.heal()
     if lost is not None:
         fault.bit(f"{what}; {lost}")

@@ -54,7 +54,7 @@ class Lag:
     async def begin(self) -> None:
         """Let the server lag from now on. Records the proof."""
         lab = self._lab
-        self._fault = Injection(lab, LAG, self._server, planned_ms=self._delay_ms)
+        self._fault = Injection(lab, LAG, self._server, planned=self._delay_ms)
         how = await lab.servers.lag(self._server, self._delay_ms)
         written = await lab.cluster.write_probe()
         shows = await lab.servers.last_zxid(self._server)

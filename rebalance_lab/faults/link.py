@@ -8,6 +8,7 @@ simulator. If nobody used the link, there is no proof.
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
+from rebalance_lab.kernel import Flag
 from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 LINK_CUT = FaultKind(
@@ -36,27 +37,36 @@ SLOW_LINK = FaultKind(
 
 
 async def cut_link(
-    lab: AnyLab, one: AnyNode, other: AnyNode, duration_ms: int, *, there: bool = True, back: bool = True
+    lab: AnyLab,
+    one: AnyNode,
+    other: AnyNode,
+    duration: int | Flag,
+    *,
+    there: bool = True,
+    back: bool = True,
+    in_place: Flag | None = None,
 ) -> None:
-    """Lose for `duration_ms` what `one` sends to `other` (`there`) and what `other` sends to `one` (`back`), and
-    record the proof."""
-    fault = Injection(lab, LINK_CUT, one, planned_ms=duration_ms, peer=other.actor, there=there, back=back)
+    """Lose what `one` sends to `other` (`there`) and what `other` sends to `one` (`back`), for `duration` ms or until
+    the flag is raised, and record the proof. `in_place` is raised once nothing passes."""
+    fault = Injection(lab, LINK_CUT, one, planned=duration, peer=other.actor, there=there, back=back)
     await lab.links.set(one.actor, other.actor, silent=(there, back))
-    await _end(lab, fault, one, other, duration_ms)
+    if in_place is not None:
+        in_place.raise_()
+    await _end(lab, fault, one, other, duration)
 
 
 async def slow_link(
-    lab: AnyLab, one: AnyNode, other: AnyNode, duration_ms: int, *, there_ms: int, back_ms: int
+    lab: AnyLab, one: AnyNode, other: AnyNode, duration: int | Flag, *, there_ms: int, back_ms: int
 ) -> None:
-    """Let for `duration_ms` what `one` sends to `other` take `there_ms` longer, and `back_ms` the other way, and record
-    the proof."""
-    fault = Injection(lab, SLOW_LINK, one, planned_ms=duration_ms, peer=other.actor, there_ms=there_ms, back_ms=back_ms)
+    """Let what `one` sends to `other` take `there_ms` longer, and `back_ms` the other way, for `duration` ms or until
+    the flag is raised, and record the proof."""
+    fault = Injection(lab, SLOW_LINK, one, planned=duration, peer=other.actor, there_ms=there_ms, back_ms=back_ms)
     await lab.links.set(one.actor, other.actor, slow_ms=(there_ms, back_ms))
-    await _end(lab, fault, one, other, duration_ms)
+    await _end(lab, fault, one, other, duration)
 
 
-async def _end(lab: AnyLab, fault: Injection, one: AnyNode, other: AnyNode, duration_ms: int) -> None:
-    await lab.sleep_ms(duration_ms)
+async def _end(lab: AnyLab, fault: Injection, one: AnyNode, other: AnyNode, duration: int | Flag) -> None:
+    await lab.lasts(duration)
     done = await lab.links.set(one.actor, other.actor)
     if done:
         fault.bit(f"between {one.actor} and {other.actor}: {done}")

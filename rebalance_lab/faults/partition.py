@@ -39,7 +39,7 @@ async def partition(lab: AnyLab, server: str, duration_ms: int) -> None:
     servers = lab.servers
     if not isinstance(servers, PartitionableServers):
         raise TrialError(f"{server} cannot be cut off from its peers here: use --world containers")
-    fault = Injection(lab, PARTITION, server, planned_ms=duration_ms)
+    fault = Injection(lab, PARTITION, server, planned=duration_ms)
     how = await servers.partition(server)
     await lab.sleep_ms(duration_ms)
     if not await servers.serving(server):

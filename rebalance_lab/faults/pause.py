@@ -37,7 +37,7 @@ class PauseBug(FaultBug):
 async def pause(lab: AnyLab, node: AnyNode, duration_ms: int, stopped: Flag | None = None) -> None:
     """Pause `node` for `duration_ms`, and record the proof. `stopped` is raised once it stands still."""
     outlasts = duration_ms > latest_end_ms(lab.plan)
-    fault = Injection(lab, PAUSED, node, planned_ms=duration_ms, must_outlast_session=outlasts)
+    fault = Injection(lab, PAUSED, node, planned=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != PauseBug.DOES_NOT_BITE
     fault.bit(await node.process.pause() if bites else "planted: nothing was stopped")
     if stopped is not None:

@@ -34,7 +34,7 @@ STANDSTILL = FaultKind(
 
 async def kill_server(lab: AnyLab, name: str, down_ms: int) -> None:
     """Kill a server, and start it again after `down_ms`. Returns when it serves and there is a leader."""
-    fault = Injection(lab, OUTAGE, name, planned_ms=down_ms, leads=await lab.servers.leader() == name)
+    fault = Injection(lab, OUTAGE, name, planned=down_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.kill(name))
     await lab.sleep_ms(down_ms)
     await lab.servers.start(name)
@@ -44,7 +44,7 @@ async def kill_server(lab: AnyLab, name: str, down_ms: int) -> None:
 
 async def pause_server(lab: AnyLab, name: str, duration_ms: int) -> None:
     """Pause a server for `duration_ms`. Returns when there is a leader again."""
-    fault = Injection(lab, STANDSTILL, name, planned_ms=duration_ms, leads=await lab.servers.leader() == name)
+    fault = Injection(lab, STANDSTILL, name, planned=duration_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.pause(name))
     await lab.sleep_ms(duration_ms)
     await lab.servers.resume(name)

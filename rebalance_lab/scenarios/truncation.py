@@ -1,4 +1,4 @@
-"""The truncation ladder: two schedules that older rules of replication do not survive (docs/truncation.md).
+"""The truncation ladder: schedules that rules of replication do not survive (docs/truncation.md).
 
 The controller has no replica. `schedule` says what happens:
 
@@ -10,6 +10,21 @@ The controller has no replica. `schedule` says what happens:
   is not in the ISR, so that what the follower has written is lost by permission. But once the follower is back, their
   logs must be the same. Up to 1.1 the leader's answer is where its own epoch begins, and the follower keeps what stands
   below (KAFKA-6361).
+- `late-order`: a follower hears late of a leader that leads no more. The leader hands over to the preferred replica,
+  which lacks the last record, because the link between them is cut; the follower has it. The follower's link to the
+  controller is slow, so it hears nothing yet. The preferred replica is cut off from ZooKeeper, loses its session and
+  leads on for itself; the former leader is elected again. If it does not fence, it counts what the follower fetches in
+  an older epoch, and acknowledges the record. Then the follower hears of the preferred replica, follows it, and cuts
+  the record off. The leader dies, and the follower leads. Up to the first try of KIP-320 the record is lost. The client
+  is idempotent, so that it is told of the record that is there, and does not write another; it does not reach the
+  preferred replica.
+- `missed-epoch`: a leader misses a leader epoch. It hands over in the same way, but is cut off from the controller, and
+  hears nothing of it. The follower hears of it, and cuts off a record of which the leader knows that it had it. The
+  preferred replica loses its session, and the former leader is elected again. Before it hears of either, another broker
+  becomes the controller, the leader itself; the orders of the controller before are lost with that one. Now it hears
+  that it leads, and seems to have led all the time: it keeps what it knew of its followers, and acknowledges the
+  record. Then it dies, and the follower, which did not reach it, leads. KIP-320 as Kafka has it loses the record. The
+  cure, `forget`: a leader that has missed an epoch forgets what it knew.
 
 In the control nothing fails.
 """
@@ -19,11 +34,12 @@ from __future__ import annotations
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.cut import cut
 from rebalance_lab.faults.kill import kill
-from rebalance_lab.faults.link import cut_link
+from rebalance_lab.faults.link import cut_link, slow_link
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.faults.silence import latest_end_ms
-from rebalance_lab.kernel import RandomStream
+from rebalance_lab.kernel import Flag, RandomStream, Scope
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -33,15 +49,17 @@ from rebalance_lab.subjects.replication.subject import (
     has_three_replicas,
     with_default,
 )
+from rebalance_lab.trials.lab import AnyNode
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, value_text
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 
-CUT_OFF, ALONE = "cut-off", "alone"
+CUT_OFF, ALONE, LATE_ORDER, MISSED_EPOCH = "cut-off", "alone", "late-order", "missed-epoch"
 
 #: The rules that a schedule refutes.
 REFUTED = {
     CUT_OFF: (ReplicationRules.HIGH_WATERMARK,),
     ALONE: (ReplicationRules.HIGH_WATERMARK, ReplicationRules.KIP_101),
+    LATE_ORDER: tuple(each for each in ReplicationRules if not each.fences),
 }
 
 #: How often brokers write their high watermarks down. A broker that is killed returns with one that is so old, and cuts
@@ -61,17 +79,23 @@ FAULT_WITHIN_US = 60_000
 async def truncation(lab: ReplicationLab) -> None:
     plan = lab.plan
     draws = RandomStream(plan.seed, "runner", "faults")
-    await lab.assemble(spare_controller=True, replica_high_watermark_checkpoint_interval_ms=CHECKPOINT_MS)
-    lab.start("c1", ProducerOptions())
-    lab.phase("control" if plan.control else plan.text("schedule"))
+    schedule = plan.text("schedule")
+    await lab.assemble(
+        spare_controller=True,
+        proxied=schedule in (LATE_ORDER, MISSED_EPOCH),
+        replica_high_watermark_checkpoint_interval_ms=CHECKPOINT_MS,
+        lab_forgets_followers=plan.switch("forget"),
+    )
+    client = lab.start("c1", ProducerOptions())
+    lab.phase("control" if plan.control else schedule)
     if not plan.control:
         await lab.written(plan.number("messages") // 4)
         await lab.tasks.sleep(draws.below(FAULT_WITHIN_US))
-        await (_cut_off(lab) if plan.text("schedule") == CUT_OFF else _alone(lab))
+        await _SCHEDULES[schedule](lab, client)
     await lab.conclude()
 
 
-async def _cut_off(lab: ReplicationLab) -> None:
+async def _cut_off(lab: ReplicationLab, _client: AnyNode) -> None:
     leader = lab.leader
     assert leader is not None, "nothing has failed yet"
     heir, other = lab.followers
@@ -85,7 +109,7 @@ async def _cut_off(lab: ReplicationLab) -> None:
         await restart(lab, each)
 
 
-async def _alone(lab: ReplicationLab) -> None:
+async def _alone(lab: ReplicationLab, _client: AnyNode) -> None:
     first = lab.leader
     assert first is not None, "nothing has failed yet"
     second, *others = lab.followers
@@ -106,6 +130,99 @@ async def _alone(lab: ReplicationLab) -> None:
         await restart(lab, each)
 
 
+async def _late_order(lab: ReplicationLab, client: AnyNode) -> None:
+    preferred, leader, follower, controller = await _leave_the_second_to_lead(lab)
+    way_ms = lab.plan.number("way_ms")
+    over = lab.tasks.flag("the follower leads")
+    async with lab.tasks.scope("faults") as scope:
+        scope.spawn(cut_link(lab, client, preferred, over), "the client and the preferred replica")
+        slow = slow_link(lab, controller, follower, over, there_ms=way_ms, back_ms=0)
+        scope.spawn(slow, "the controller and the follower")
+        healed = await _written_behind_a_cut(lab, scope, leader, preferred)
+        await lab.prefer()
+        await lab.elected(preferred)
+        scope.spawn(cut(lab, preferred, over), "the preferred replica and ZooKeeper")
+        await lab.unregistered(preferred)
+        await lab.elected(leader)
+        cuts = lab.cuts(follower)
+        await lab.following(follower, preferred)
+        await lab.truncated(follower, cuts + 1)
+        await _die(lab, leader)
+        over.raise_()
+        healed.raise_()
+    await restart(lab, leader)
+
+
+async def _missed_epoch(lab: ReplicationLab, _client: AnyNode) -> None:
+    preferred, leader, follower, controller = await _leave_the_second_to_lead(lab)
+    over = lab.tasks.flag("the follower leads")
+    async with lab.tasks.scope("faults") as scope:
+        healed = await _written_behind_a_cut(lab, scope, leader, preferred)
+        unheard = lab.tasks.flag("the controller does not reach the leader")
+        scope.spawn(cut_link(lab, leader, controller, over, in_place=unheard), "the leader and the controller")
+        await unheard.wait()
+        acknowledged, cuts = lab.acknowledged, lab.cuts(follower)
+        await lab.prefer()
+        await lab.elected(preferred)
+        await lab.following(follower, preferred)
+        await lab.truncated(follower, cuts + 1)
+        scope.spawn(cut(lab, preferred, over), "the preferred replica and ZooKeeper")
+        await lab.unregistered(preferred)
+        await lab.following(follower, leader)
+        apart = lab.tasks.flag("the follower does not reach the leader")
+        scope.spawn(cut_link(lab, leader, follower, over, in_place=apart), "the leader and the follower")
+        await apart.wait()
+        await lab.move_controller(leader)  # with the controller go its orders to the leader
+        await lab.elected(leader)
+        if not lab.plan.switch("forget"):
+            await lab.written(acknowledged + 1)
+        await _die(lab, leader)
+        over.raise_()
+        healed.raise_()
+    await restart(lab, leader)
+
+
+async def _leave_the_second_to_lead(lab: ReplicationLab) -> tuple[BrokerNode, BrokerNode, BrokerNode, BrokerNode]:
+    """Let the first of the assignment bounce, so that the second leads, and all are in sync. Returns all three, and the
+    controller, which has no replica."""
+    preferred = lab.leader
+    assert preferred is not None, "nothing has failed yet"
+    leader, follower = lab.followers
+    await _die(lab, preferred)
+    await restart(lab, preferred)
+    await lab.in_sync()
+    await lab.written(lab.acknowledged + 2)  # which needs fetches of all: a follower joins before it has caught up
+    (controller,) = (each for each in lab.brokers if each not in (preferred, leader, follower))
+    await lab.move_controller(controller)  # on a slow machine it may have lost its session
+    return preferred, leader, follower, controller
+
+
+async def _written_behind_a_cut(lab: ReplicationLab, scope: Scope, leader: BrokerNode, preferred: BrokerNode) -> Flag:
+    """Cut the leader off from the preferred replica, and have it write what that one does not get. Returns the flag
+    that ends the cut.
+
+    A record that was on its way when the cut began may be there already. An idempotent client writes no other before
+    that one is acknowledged: then the cut ends, until it is, and begins anew."""
+    while True:
+        healed = lab.tasks.flag("the preferred replica reaches the leader again")
+        unseen = lab.tasks.flag("the preferred replica does not reach the leader")
+        cut_off = cut_link(lab, leader, preferred, healed, in_place=unseen)
+        scope.spawn(cut_off, "the leader and the preferred replica")
+        await unseen.wait()
+        cut_us = lab.tasks.now_us()
+        written = await lab.appended_since(leader, cut_us)
+        while not (written or lab.plan.switch("idempotent")):
+            written = await lab.appended_since(leader, cut_us)
+        if written:
+            return healed
+        healed.raise_()
+        await lab.written(lab.acknowledged + 1)
+
+
+#: schedule -> what happens.
+_SCHEDULES = {CUT_OFF: _cut_off, ALONE: _alone, LATE_ORDER: _late_order, MISSED_EPOCH: _missed_epoch}
+
+
 async def _die(lab: ReplicationLab, broker: BrokerNode) -> None:
     await kill(lab, broker)
     await lab.unregistered(broker)
@@ -117,36 +234,81 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     schedule = plan.text("schedule")
     if plan.control:
         return usual(REPLICATION)
-    refuted = Outcome.VIOLATED if plan.rules in REFUTED[schedule] else Outcome.CLEAN
-    if schedule == CUT_OFF:
+    falls = not plan.switch("forget") if schedule == MISSED_EPOCH else plan.rules in REFUTED[schedule]
+    refuted = Outcome.VIOLATED if falls else Outcome.CLEAN
+    if schedule == LATE_ORDER and plan.rules == ReplicationRules.HIGH_WATERMARK:
+        # a follower that follows the same leader again does not cut: the replicas may differ as well
+        return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, replica_divergence=None)
+    if schedule == MISSED_EPOCH:  # only here a record is committed after a replica in sync has cut it off
+        return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, ahead_of_isr=refuted)
+    if schedule != ALONE:
         return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted)
     lost = Outcome.VIOLATED
     return usual(REPLICATION, replica_divergence=refuted, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:
-    alone = plan.text("schedule") == ALONE
+    schedule = plan.text("schedule")
     has_three_replicas(plan)
-    if plan.switch("unclean") != alone:
+    if plan.switch("unclean") != (schedule == ALONE):
+        alone = schedule == ALONE
         why = "true, because one from outside the ISR is to lead" if alone else "false, because none of these may lead"
         raise PlanError(f"unclean={value_text(plan.switch('unclean'))}: must be {why}")
-    if alone and plan.number("min_isr") != 1:
-        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because a leader is to write alone")
-    if not alone and not PAUSE_US[0] <= plan.number("pause_us") <= PAUSE_US[1]:
+    if plan.switch("forget") and schedule != MISSED_EPOCH:
+        raise PlanError(f"forget=true: only with schedule={MISSED_EPOCH}, in which a leader misses an epoch")
+    {CUT_OFF: _demands_of_cut_off, ALONE: _demands_of_alone, LATE_ORDER: _demands_of_late_order}.get(
+        schedule, _demands_of_missed_epoch
+    )(plan)
+
+
+def _demands_of_cut_off(plan: Plan) -> None:
+    _outlasts_a_session(plan)
+    if not PAUSE_US[0] <= plan.number("pause_us") <= PAUSE_US[1]:
         raise PlanError(
             f"pause_us={plan.number('pause_us')}: must be from {PAUSE_US[0]} to {PAUSE_US[1]}, so that the leader dies "
             "between two writes, and before a follower hears of the high watermark without one"
         )
+
+
+def _demands_of_alone(plan: Plan) -> None:
+    if plan.number("min_isr") != 1:
+        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because a leader is to write alone")
+    _outlasts_a_session(plan)
+    left = plan.number("messages") * 3 // 4 - plan.number("alone")
+    if left * plan.number("pause_us") <= plan.number("cut_ms") * 1000:
+        raise PlanError(
+            f"messages={plan.number('messages')}: too few, because the client must still write after the cut of "
+            f"{plan.number('cut_ms')} ms"
+        )
+
+
+def _outlasts_a_session(plan: Plan) -> None:
     least_ms = latest_end_ms(plan) + MARGIN_MS
     if plan.number("cut_ms") <= least_ms:
         raise PlanError(
             f"cut_ms={plan.number('cut_ms')}: must be above {least_ms}, the time until a dead leader is gone"
         )
-    left = plan.number("messages") * 3 // 4 - plan.number("alone")
-    if alone and left * plan.number("pause_us") <= plan.number("cut_ms") * 1000:
+
+
+def _demands_of_late_order(plan: Plan) -> None:
+    if not plan.switch("idempotent"):
+        raise PlanError("idempotent=false: must be true, so that the client hears of the record that is committed")
+    least_ms = latest_end_ms(plan) + 2 * plan.number("request_timeout_ms") + MARGIN_MS
+    if plan.number("way_ms") < least_ms:
         raise PlanError(
-            f"messages={plan.number('messages')}: too few, because the client must still write after the cut of "
-            f"{plan.number('cut_ms')} ms"
+            f"way_ms={plan.number('way_ms')}: must be {least_ms} at least, so that the former leader is elected, and "
+            "the client has found it, before the follower hears of another"
+        )
+
+
+def _demands_of_missed_epoch(plan: Plan) -> None:
+    if plan.rules != ReplicationRules.KIP_320:
+        raise PlanError(f"rules={plan.rules}: must be {ReplicationRules.KIP_320}; {LATE_ORDER} is for the others")
+    least_ms = 2 * latest_end_ms(plan) + MARGIN_MS
+    if plan.number("request_timeout_ms") < least_ms:
+        raise PlanError(
+            f"request_timeout_ms={plan.number('request_timeout_ms')}: must be {least_ms} at least, so that the client "
+            "waits until the leader has missed the epoch"
         )
 
 
@@ -155,9 +317,15 @@ SCENARIO = Scenario(
     subject=REPLICATED,
     summary="leaders change so that followers of older rules cut their logs at the wrong place",
     parameters=(
-        Parameter("schedule", CUT_OFF, "", "what happens to the replicas", choices=(CUT_OFF, ALONE)),
+        Parameter("schedule", CUT_OFF, "", "what happens to the replicas", choices=tuple(_SCHEDULES)),
         Parameter("cut_ms", 5000, "ms", "how long the link is cut", 1, maximum=3_600_000),
         Parameter("alone", 20, "", "schedule=alone: records that the follower writes alone", 1, maximum=1_000_000),
+        Parameter(
+            "way_ms", 10_000, "ms", "schedule=late-order: how long the controller's orders take", 1, maximum=60_000
+        ),
+        Parameter(
+            "forget", False, "", "schedule=missed-epoch: the cure: a leader forgets what it may not know any more"
+        ),
         *with_default(COMMON, brokers=4, messages=400, min_isr=1, lag_ms=30_000, pause_us=20_000),
     ),
     script=truncation,

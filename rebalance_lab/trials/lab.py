@@ -14,7 +14,7 @@ from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.rest import NodeState, StateTracker
-from rebalance_lab.kernel import Kernel, TimedOut
+from rebalance_lab.kernel import Flag, Kernel, TimedOut
 from rebalance_lab.trials.stage import GaveUp, Links, NodeOptions, ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 
@@ -172,6 +172,10 @@ class Lab(Generic[O, S]):
         """Let time pass, as part of the experiment."""
         await self.tasks.sleep(duration_ms * 1000)
 
+    async def lasts(self, duration: int | Flag) -> None:
+        """Wait for the end of a fault: so many ms, or until the flag is raised."""
+        await (duration.wait() if isinstance(duration, Flag) else self.sleep_ms(duration))
+
     async def leave(self, node: NodeHandle[O, S]) -> Event:
         """Ask a node to leave cleanly, and wait until its session is closed. Returns the registry's event of that."""
         node.process.ask_to_leave()
@@ -258,8 +262,8 @@ class FaultBug(PlantedBug):
 class Injection:
     """One fault under way. `target`: an actor (m1, z1, or the group's name for a storm).
 
-    Creating it records FAULT_BEGAN. Detail: fault, target, session of the victim, planned_ms, must_outlast_session,
-    and what the fault adds.
+    Creating it records FAULT_BEGAN. Detail: fault, target, session of the victim, planned_ms (0 for a fault that lasts
+    until a flag is raised), must_outlast_session, and what the fault adds.
     """
 
     def __init__(
@@ -268,7 +272,7 @@ class Injection:
         fault: FaultKind,
         target: str | AnyNode,
         *,
-        planned_ms: int = 0,
+        planned: int | Flag = 0,
         must_outlast_session: bool = False,
         **detail: object,
     ) -> None:
@@ -284,7 +288,7 @@ class Injection:
             detail={
                 **self._fault,
                 "session": self.session,
-                "planned_ms": planned_ms,
+                "planned_ms": 0 if isinstance(planned, Flag) else planned,
                 "must_outlast_session": must_outlast_session,
                 **detail,
             },

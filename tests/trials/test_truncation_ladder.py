@@ -12,6 +12,8 @@ from rebalance_lab.trials.stages.simulated.stage import simulate
 
 CUT_OFF = {"schedule": "cut-off"}
 ALONE = {"schedule": "alone", "unclean": "true"}
+LATE_ORDER = {"schedule": "late-order", "idempotent": "true"}
+MISSED_EPOCH = {"schedule": "missed-epoch", "request_timeout_ms": "20000"}
 
 LADDER = list(ReplicationRules)
 
@@ -31,8 +33,9 @@ def run(rules: str, settings: dict[str, str], seed: int = 1, *, control: bool = 
     [
         (CUT_OFF, "lost_write", ReplicationRules.HIGH_WATERMARK),
         (ALONE, "replica_divergence", ReplicationRules.KIP_101),
+        (LATE_ORDER, "lost_write", ReplicationRules.KIP_320_FIRST_TRY),
     ],
-    ids=["cut-off", "alone"],
+    ids=["cut-off", "alone", "late-order"],
 )
 @pytest.mark.parametrize("rules", LADDER)
 def test_a_rung_of_the_ladder(rules: ReplicationRules, settings: dict[str, str], check: str, lasts_to: str) -> None:
@@ -42,7 +45,18 @@ def test_a_rung_of_the_ladder(rules: ReplicationRules, settings: dict[str, str],
         assert outcome is (Outcome.VIOLATED if falls else Outcome.CLEAN), f"seed {seed}"
 
 
-@pytest.mark.parametrize("settings", [CUT_OFF, ALONE], ids=["cut-off", "alone"])
+@pytest.mark.parametrize("min_isr", ["1", "2"])
+@pytest.mark.parametrize("seed", [1, 2, 22])
+def test_a_leader_that_has_missed_an_epoch_acknowledges_what_nobody_else_has(min_isr: str, seed: int) -> None:
+    """The explorer's nine steps with whole brokers: KIP-320 as Kafka has it, and its cure. min.insync.replicas does not
+    help: two are in sync, according to ZooKeeper."""
+    settings = {**MISSED_EPOCH, "min_isr": min_isr}
+    found = run("kip-320", settings, seed)
+    assert (found["ahead_of_isr"].outcome, found["lost_write"].outcome) == (Outcome.VIOLATED, Outcome.VIOLATED)
+    assert run("kip-320", {**settings, "forget": "true"}, seed)["lost_write"].outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize("settings", [CUT_OFF, ALONE, LATE_ORDER], ids=["cut-off", "alone", "late-order"])
 @pytest.mark.parametrize("rules", [ReplicationRules.HIGH_WATERMARK, ReplicationRules.KIP_101])
 def test_where_nothing_fails_the_old_rules_keep_everything(rules: str, settings: dict[str, str]) -> None:
     found = run(rules, settings, control=True)
@@ -59,8 +73,17 @@ def test_where_nothing_fails_the_old_rules_keep_everything(rules: str, settings:
         ({"pause_us": "0"}, "pause_us=0: must be from 5000 to 400000"),
         ({"cut_ms": "3500"}, "cut_ms=3500: must be above 3500"),
         ({**ALONE, "messages": "200"}, "messages=200: too few"),
+        ({"forget": "true"}, "forget=true: only with schedule=missed-epoch"),
+        ({"schedule": "late-order"}, "idempotent=false: must be true"),
+        ({**LATE_ORDER, "way_ms": "9000"}, "way_ms=9000: must be 9500 at least"),
+        ({"schedule": "missed-epoch"}, "request_timeout_ms=3000: must be 6000 at least"),
     ],
 )
 def test_settings_with_which_nothing_would_happen(settings: dict[str, str], why: str) -> None:
     with pytest.raises(PlanError, match=why):
         make_plan("truncation", settings=settings)
+
+
+def test_the_missed_epoch_is_of_the_last_rules() -> None:
+    with pytest.raises(PlanError, match="rules=kip-279: must be kip-320; late-order is for the others"):
+        make_plan("truncation", rules="kip-279", settings=MISSED_EPOCH)

@@ -16,8 +16,9 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.history.creations import CREATE_TOPIC
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.planted import PlantedBug
-from rebalance_lab.history.replicas import APPENDED, FOLLOWS, READ_REPLICA
+from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
 from rebalance_lab.history.rest import NodeState
+from rebalance_lab.history.writes import PRODUCE
 from rebalance_lab.roles.broker import BrokerPlant
 from rebalance_lab.roles.outside_client import OutsideClientSpec
 from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
@@ -35,8 +36,14 @@ from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import RealNodes, Subject
-from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
-from rebalance_lab.wire.paths import CONTROLLER, partition_state_path, topic_path
+from rebalance_lab.wire.cluster import (
+    LeaderIsrAndControllerEpoch,
+    preferred_election_payload,
+    read_assignment,
+    read_controller,
+    read_state,
+)
+from rebalance_lab.wire.paths import CONTROLLER, PREFERRED_ELECTION, partition_state_path, topic_path
 from rebalance_lab.world.kafka.jars import Role
 
 PARTITION = 0
@@ -165,15 +172,22 @@ def _files(events: str, broker: int) -> str:
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, the batches that each broker has written as a leader and the topics that
-    brokers have created or refused, and follows the controller, the assignment, the state znode and what followers
-    believe."""
+    """It also counts reads of replicas, the batches that each broker has written as a leader, its cuts of its log as a
+    follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
+    znode and what brokers believe. `led`: broker -> the last leader epoch in which it believed that it leads.
+    `reigns`: of controllers, so far. `appended_us`: broker -> when it has written its last batch as a leader.
+    `unanswered`: writes whose outcome the client does not know."""
 
     replicas_read: set[int] = field(default_factory=set)
     batches: Counter[str] = field(default_factory=Counter)
+    appended_us: dict[str, int] = field(default_factory=dict)
+    unanswered: int = 0
+    cuts: Counter[str] = field(default_factory=Counter)
+    led: dict[str, int] = field(default_factory=dict)
     followed: dict[str, int] = field(default_factory=dict)
     creations_answered: int = 0
     controller: int | None = None
+    reigns: int = 0
     assigned: tuple[int, ...] = ()
     state: LeaderIsrAndControllerEpoch | None = None
 
@@ -184,10 +198,18 @@ class ReplicationTracker(LogTracker):
             self.creations_answered += 1
         elif event.kind is APPENDED:
             self.batches[event.actor] += 1
+            self.appended_us[event.actor] = event.at_us
+        elif event.kind is Kind.INFO and event.of("op") == PRODUCE:
+            self.unanswered += 1
+        elif event.kind is TRUNCATED:
+            self.cuts[event.actor] += 1
+        elif event.kind is LEADS:
+            self.led[event.actor] = int(str(event.of("leader_epoch")))
         elif event.kind is FOLLOWS:
             self.followed[event.actor] = int(str(event.of("leader")))
         elif event.kind is Kind.CREATED and event.of("path") == CONTROLLER:
             self.controller = read_controller(str(event.of("data")).encode()).brokerid
+            self.reigns += 1
         elif event.kind is Kind.DELETED and event.of("path") == CONTROLLER:
             self.controller = None
         elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == ASSIGNMENT_PATH:
@@ -210,14 +232,17 @@ class ReplicationLab(LogLab):
     def brokers(self) -> list[BrokerNode]:
         return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
-    async def assemble(self, *, spare_controller: bool = False, partitions: int = 1, **more: Any) -> None:
+    async def assemble(
+        self, *, spare_controller: bool = False, partitions: int = 1, proxied: bool = False, **more: Any
+    ) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
         all are in sync. `spare_controller`: the controller gets no replica. `partitions`: of the topic; they have the
-        same replicas, and each begins with another of them. `more`: further fields of BrokerConfig."""
+        same replicas, and each begins with another of them. `proxied`: brokers can be cut off from ZooKeeper. `more`:
+        further fields of BrokerConfig."""
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
-            self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}"), more=more))
+            self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, more=more))
         await self.registered(count)
         replicas = list(range(1, count + 1))
         if spare_controller:
@@ -254,6 +279,34 @@ class ReplicationLab(LogLab):
         before = self._replicas.batches[leader.actor]
         await self.until(lambda: self._replicas.batches[leader.actor] > before, f"a batch of {leader.actor}")
 
+    async def truncated(self, follower: BrokerNode, count: int = 1) -> None:
+        """Wait until a follower has cut its log so often."""
+        await self.until(lambda: self._replicas.cuts[follower.actor] >= count, f"cut {count} of {follower.actor}'s log")
+
+    async def prefer(self) -> None:
+        """Have the preferred replica lead, as tools up to Kafka 2.3 ask for it: by a znode."""
+        await self._stage.zookeeper.create(PREFERRED_ELECTION, preferred_election_payload([(TOPIC, PARTITION)]))
+
+    async def elected(self, broker: BrokerNode) -> None:
+        """Wait until a broker leads according to ZooKeeper, and believes so."""
+        tracker = self._replicas
+
+        def leads() -> bool:
+            state = tracker.state
+            return self.leader is broker and state is not None and tracker.led.get(broker.actor) == state.leader_epoch
+
+        await self.until(leads, f"the leadership of {broker.actor}")
+
+    async def appended_since(self, leader: BrokerNode, since_us: int) -> bool:
+        """Wait until a leader has written a batch after `since_us`. False: the client has given up an attempt first."""
+        tracker, before = self._replicas, self._replicas.unanswered
+
+        def appended() -> bool:
+            return tracker.appended_us.get(leader.actor, 0) > since_us
+
+        await self.until(lambda: appended() or tracker.unanswered > before, f"a batch of {leader.actor}")
+        return appended()
+
     async def following(self, follower: BrokerNode, leader: BrokerNode) -> None:
         """Wait until a broker believes that it follows another."""
         await self.until(
@@ -281,6 +334,21 @@ class ReplicationLab(LogLab):
         found = self.controller
         assert found is not None
         return found
+
+    def cuts(self, broker: BrokerNode) -> int:
+        """How often a broker has cut its log as a follower."""
+        return self._replicas.cuts[broker.actor]
+
+    async def move_controller(self, to: BrokerNode) -> None:
+        """Have the brokers elect a controller, until it is `to`: `/controller` is deleted, as operators do it."""
+        while self.controller is not to:
+            await self.controlled()
+            await self._deposed(self._replicas.reigns)
+
+    async def _deposed(self, reigns: int) -> None:
+        """Delete `/controller`, and wait for the next one; there have been `reigns` so far."""
+        await self._stage.zookeeper.delete(CONTROLLER)
+        await self.until(lambda: self._replicas.reigns > reigns, "the election of a controller")
 
     @property
     def acknowledged(self) -> int:

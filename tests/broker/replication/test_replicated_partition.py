@@ -75,3 +75,18 @@ def test_the_next_leader_has_what_was_acknowledged() -> None:
         assert await stage.read_log(1) == await stage.read_log(2) == await stage.read_log(3) == ["v0", "v1", "v2", "w"]
 
     ClusterStage(replica_lag_time_max_ms=1000).play(story)
+
+
+def test_a_write_survives_a_new_epoch_of_its_leader() -> None:
+    """The controller takes a dead follower out of the ISR, in a new leader epoch, while a write waits for it. Kafka
+    looks at no epoch then (`Partition.checkEnoughReplicasReachOffset`, 3.9.1)."""
+
+    async def story(stage: ClusterStage) -> None:
+        await stage.create((1, 2, 3))
+        await stage.until(lambda: stage.leads(1), "the first leader")
+        stage.kill(3)
+        assert (await stage.produce(1, "a")).error_code == 0
+        assert (await stage.state()).leader_epoch == 1
+        assert await stage.read_log(2) == ["a"]
+
+    ClusterStage().play(story)
