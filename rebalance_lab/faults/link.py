@@ -56,12 +56,21 @@ async def cut_link(
 
 
 async def slow_link(
-    lab: AnyLab, one: AnyNode, other: AnyNode, duration: int | Flag, *, there_ms: int, back_ms: int
+    lab: AnyLab,
+    one: AnyNode,
+    other: AnyNode,
+    duration: int | Flag,
+    *,
+    there_ms: int,
+    back_ms: int,
+    in_place: Flag | None = None,
 ) -> None:
     """Let what `one` sends to `other` take `there_ms` longer, and `back_ms` the other way, for `duration` ms or until
-    the flag is raised, and record the proof."""
+    the flag is raised, and record the proof. `in_place` is raised once everything takes so long."""
     fault = Injection(lab, SLOW_LINK, one, planned=duration, peer=other.actor, there_ms=there_ms, back_ms=back_ms)
     await lab.links.set(one.actor, other.actor, slow_ms=(there_ms, back_ms))
+    if in_place is not None:
+        in_place.raise_()
     await _end(lab, fault, one, other, duration)
 
 

@@ -34,16 +34,23 @@ class PauseBug(FaultBug):
     OVERSTAYS = "pause-that-overstays", "fault: pauses the member ten times as long as asked"
 
 
-async def pause(lab: AnyLab, node: AnyNode, duration_ms: int, stopped: Flag | None = None) -> None:
-    """Pause `node` for `duration_ms`, and record the proof. `stopped` is raised once it stands still."""
-    outlasts = duration_ms > latest_end_ms(lab.plan)
-    fault = Injection(lab, PAUSED, node, planned=duration_ms, must_outlast_session=outlasts)
+async def pause(lab: AnyLab, node: AnyNode, duration: int | Flag, stopped: Flag | None = None) -> None:
+    """Pause `node` for `duration` ms, or until the flag is raised, and record the proof. `stopped` is raised once it
+    stands still."""
+    outlasts = not isinstance(duration, Flag) and duration > latest_end_ms(lab.plan)
+    fault = Injection(lab, PAUSED, node, planned=duration, must_outlast_session=outlasts)
     bites = lab.plan.plant != PauseBug.DOES_NOT_BITE
     fault.bit(await node.process.pause() if bites else "planted: nothing was stopped")
     if stopped is not None:
         stopped.raise_()
-    await lab.sleep_ms(10 * duration_ms if lab.plan.plant == PauseBug.OVERSTAYS else duration_ms)
+    await lab.lasts(_overstayed(lab, duration))
     fault.ended()
     if bites:
         await lab.tasks.sleep(1)  # histories are ordered by time: the end stands before what follows it
         await node.process.resume()
+
+
+def _overstayed(lab: AnyLab, duration: int | Flag) -> int | Flag:
+    if isinstance(duration, Flag) or lab.plan.plant != PauseBug.OVERSTAYS:
+        return duration
+    return 10 * duration

@@ -56,7 +56,10 @@ async def _freeze(lab: ReplicationLab) -> None:
     duration_ms = lab.plan.number("cut_ms")
     async with lab.tasks.scope("cuts") as scope:
         if lab.plan.switch("cut"):
-            scope.spawn(cut_link(lab, leader, controller, duration_ms), "leader and controller")
+            parted = lab.tasks.flag("the controller does not reach the leader")
+            cut_off = cut_link(lab, leader, controller, duration_ms, in_place=parted)
+            scope.spawn(cut_off, "leader and controller")
+            await parted.wait()
         if lab.plan.text("follower") == CUT_OFF:
             scope.spawn(cut_link(lab, leader, follower, duration_ms), "leader and follower")
         else:

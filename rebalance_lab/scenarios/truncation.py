@@ -2,9 +2,9 @@
 
 The controller has no replica. `schedule` says what happens:
 
-- `cut-off`: the link between the two followers is cut, and the leader dies. One follower leads, and the other hears of
-  it, but cannot reach it. Up to 0.10 it cuts its log at its high watermark at once, below what is committed. Then the
-  leader dies as well, and the other leads. All was in sync, so nothing may be lost.
+- `cut-off`: the link between the two followers is cut, the client stands still, and the leader dies. One follower
+  leads, and the other hears of it, but cannot reach it. Up to 0.10 it cuts its log at its high watermark at once, below
+  what is committed. Then the leader dies as well, and the other leads. All was in sync, so nothing may be lost.
 - `alone`: the leader and a follower are cut off from each other, so that the leader writes what the follower does not
   get, and dies. The follower leads alone, writes as well, and dies. The former leader returns and is elected, though it
   is not in the ISR, so that what the follower has written is lost by permission. But once the follower is back, their
@@ -37,6 +37,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.cut import cut
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link, slow_link
+from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.kernel import Flag, RandomStream, Scope
@@ -66,8 +67,9 @@ REFUTED = {
 #: by it up to 0.10.
 CHECKPOINT_MS = 50
 
-#: The client's pause between two writes: longer than it takes to kill a leader, shorter than a follower's fetch waits.
-PAUSE_US = (5_000, 400_000)
+#: schedule=cut-off: how long a fetch waits for the next record. Until then a follower does not hear that the last one
+#: is committed, and the client writes no more.
+WAIT_MS = 20_000
 
 #: A cut lasts so much longer than the session of a leader that dies while it begins.
 MARGIN_MS = 1000
@@ -85,6 +87,7 @@ async def truncation(lab: ReplicationLab) -> None:
         proxied=schedule in (LATE_ORDER, MISSED_EPOCH),
         replica_high_watermark_checkpoint_interval_ms=CHECKPOINT_MS,
         lab_forgets_followers=plan.switch("forget"),
+        **({"replica_fetch_wait_max_ms": WAIT_MS} if schedule == CUT_OFF else {}),
     )
     client = lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else schedule)
@@ -95,16 +98,21 @@ async def truncation(lab: ReplicationLab) -> None:
     await lab.conclude()
 
 
-async def _cut_off(lab: ReplicationLab, _client: AnyNode) -> None:
+async def _cut_off(lab: ReplicationLab, client: AnyNode) -> None:
     leader = lab.leader
     assert leader is not None, "nothing has failed yet"
     heir, other = lab.followers
+    apart, still, over = (lab.tasks.flag(each) for each in ("the cut", "the client stands still", "the other leads"))
     async with lab.tasks.scope("cut") as scope:
-        scope.spawn(cut_link(lab, heir, other, lab.plan.number("cut_ms")), "the two followers")
-        await lab.written(lab.acknowledged + 1)  # the followers have it, and do not know yet that it is committed
+        scope.spawn(cut_link(lab, heir, other, over, in_place=apart), "the two followers")
+        await apart.wait()
+        await lab.written(lab.acknowledged + 1)
+        scope.spawn(pause(lab, client, over, still), "the client")
+        await still.wait()  # the followers have its last record, and do not know yet that it is committed
         await _die(lab, leader)
         await lab.following(other, heir)
         await _die(lab, heir)
+        over.raise_()
     for each in (leader, heir):
         await restart(lab, each)
 
@@ -262,11 +270,10 @@ def demands(plan: Plan) -> None:
 
 
 def _demands_of_cut_off(plan: Plan) -> None:
-    _outlasts_a_session(plan)
-    if not PAUSE_US[0] <= plan.number("pause_us") <= PAUSE_US[1]:
+    if 2 * latest_end_ms(plan) > WAIT_MS:
         raise PlanError(
-            f"pause_us={plan.number('pause_us')}: must be from {PAUSE_US[0]} to {PAUSE_US[1]}, so that the leader dies "
-            "between two writes, and before a follower hears of the high watermark without one"
+            f"session_timeout_ms={plan.number('session_timeout_ms')}: too long, because the leader must be gone before "
+            f"fetches end that wait for {WAIT_MS} ms"
         )
 
 
@@ -318,7 +325,7 @@ SCENARIO = Scenario(
     summary="leaders change so that followers of older rules cut their logs at the wrong place",
     parameters=(
         Parameter("schedule", CUT_OFF, "", "what happens to the replicas", choices=tuple(_SCHEDULES)),
-        Parameter("cut_ms", 5000, "ms", "how long the link is cut", 1, maximum=3_600_000),
+        Parameter("cut_ms", 5000, "ms", "schedule=alone: how long the link is cut", 1, maximum=3_600_000),
         Parameter("alone", 20, "", "schedule=alone: records that the follower writes alone", 1, maximum=1_000_000),
         Parameter(
             "way_ms", 10_000, "ms", "schedule=late-order: how long the controller's orders take", 1, maximum=60_000

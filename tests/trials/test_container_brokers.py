@@ -24,12 +24,6 @@ ATTEMPTS = 3
 
 SYNCED = {"flush_messages": "1"}
 
-#: The leader must die between two writes, and docker may take longer than 20 ms to kill it.
-SLOW_KILLS = {"pause_us": "300000", "messages": "80"}
-
-#: The link must be slow until another leader has started, and the killed one's session may end late.
-SLOW_START = {"slow_ms": "24000"}
-
 #: A container must be back while the controller is paused, and on a busy machine it takes more than five seconds.
 SLOW_RESTART = {"pause_ms": "12000", "session_timeout_ms": "36000"}
 
@@ -41,12 +35,9 @@ PLANS = {
     "E6: pauses": (contained("committed-data", fault="pause"), "pause"),
     "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),
     "E6: losses of power": (contained("committed-data", fault="power-loss"), "power-loss"),
-    "the truncation ladder": (
-        api.make_plan("truncation", world="containers", rules="high-watermark", settings=SLOW_KILLS),
-        "link-cut",
-    ),
+    "the truncation ladder": (api.make_plan("truncation", world="containers", rules="high-watermark"), "link-cut"),
     "E5c: an ISR for each partition": (contained("isr-per-partition"), "link-cut"),
-    "a leader that drops followers at once": (contained("leader-start", **SLOW_START), "slow-link"),
+    "a leader that drops followers at once": (contained("leader-start"), "slow-link"),
     "an ISR that flaps": (contained("isr-flap"), "kill"),
     "a frozen ISR": (contained("frozen-isr"), "link-cut"),
     "a bounce that is missed": (contained("missed-bounce", **SLOW_RESTART), "pause"),

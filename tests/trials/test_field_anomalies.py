@@ -88,7 +88,6 @@ def test_the_controls(name: str) -> None:
         ("last-replica-standing", {"followers": "cut-off", "cut_ms": "3000"}, "cut_ms=3000: must be above 3000"),
         ("leader-start", {"brokers": "3"}, "brokers=3: must be 4"),
         ("leader-start", {"way_ms": "1600"}, "way_ms=1600: must be between 1666 and 3333"),
-        ("leader-start", {"slow_ms": "12500"}, "slow_ms=12500: must be above 12500"),
         ("isr-flap", {"brokers": "4"}, "brokers=4: must be 3"),
         ("isr-flap", {"messages": "1020"}, "messages=1020: must be above 1020"),
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
@@ -100,9 +99,9 @@ def test_settings_with_which_nothing_would_happen(name: str, settings: dict[str,
         make_plan(name, settings=settings)
 
 
-def test_a_fetch_of_an_earlier_life_lets_a_follower_join_that_does_not_fetch() -> None:
-    """A cut holds it back, the follower is started again meanwhile, and the leader drops it at its next look."""
-    plan = make_plan("committed-data", rules="kip-101", seed=2012, settings={"victims": "2"})
+def test_a_fetch_that_comes_late_lets_a_follower_join_that_is_dropped_again() -> None:
+    """A cut holds fetches back. When they arrive, the follower joins, and the leader drops it at its next look."""
+    plan = make_plan("committed-data", rules="kip-101", seed=1028, settings={"victims": "2"})
     finding = judge(simulate(plan)[0])["early_shrink"]
     assert (finding.outcome, finding.measures["joined"]) == (Outcome.VIOLATED, 1)
     assert scenario("committed-data").expects(plan)["early_shrink"] is None
