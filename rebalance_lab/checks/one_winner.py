@@ -2,9 +2,9 @@
 
 Looked at are contested elections only: those for which more than one broker has asked, or has seen before that there
 was no controller. Each broker that has seen it, and stays in touch with ZooKeeper for a second, asks for the election,
-unless it reads first who has won. Of all brokers one at most may believe that it is the controller in the epoch of such
-an election, and it is the one that has created the znode. `two_controllers` says what must be true of every election,
-also of those that nobody contests.
+unless it reads first who has won. A controller that is deposed sees it as well, and resigns: its next look counts. Of
+all brokers one at most may believe that it is the controller in the epoch of such an election, and it is the one that
+has created the znode. `two_controllers` says what must be true of every election, also of those that nobody contests.
 
 Witness: the election, and the belief that contradicts it, or the look after which a broker did not ask.
 """
@@ -21,7 +21,7 @@ from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, vi
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import CONTROLS
+from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 from rebalance_lab.history.views import events_of, grouped
 from rebalance_lab.wire.paths import CONTROLLER
 
@@ -64,16 +64,27 @@ def _aside(history: History) -> Iterator[tuple[Election, Event]]:
     """Brokers that have seen that there was no controller, and did not ask: the election, and their look."""
     asks = grouped(requests(history), lambda event: event.actor)
     reads = grouped((event for event in events_of(history, Kind.OK) if _is_read(event)), lambda event: event.actor)
+    resigned = grouped(events_of(history, CONTROLS_NO_MORE), lambda event: event.actor)
     end_us, _ = closing_us(history)
     for election, saw in openings(history):
         won = election.created.zxid or 0
-        for look in saw:
-            next_look = next((each.n for each in looks(history)[look.actor] if each.n > look.n), math.inf)
+        for first in saw:
+            look, following = first, _next_look(history, first)
+            ended = math.inf if following is None else following.n
+            if any(first.n < each.n < ended for each in resigned.get(first.actor, ())):
+                if following is None or (following.zxid or 0) >= won:
+                    continue
+                look, following = following, _next_look(history, following)
+            next_look = math.inf if following is None else following.n
             asked = any(look.n < each.n < next_look for each in asks.get(look.actor, ()))
             read = any(each.n > look.n and (each.zxid or 0) >= won for each in reads.get(look.actor, ()))
             until_us = in_touch_until(history, look.session, look.actor, look.at_us, end_us)
             if not asked and not read and until_us - look.at_us >= LEAST_US:
                 yield election, look
+
+
+def _next_look(history: History, look: Event) -> Event | None:
+    return next((each for each in looks(history)[look.actor] if each.n > look.n), None)
 
 
 def _is_read(event: Event) -> bool:

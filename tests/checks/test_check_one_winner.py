@@ -115,3 +115,20 @@ def test_a_broker_that_fails_after_its_look_cannot_ask() -> None:
     story, _ = aside()
     story.add(500, "b2", Kind.DISCONNECTED, session="0x2", group=None)
     assert found(story).outcome is Outcome.CLEAN
+
+
+def test_a_deposed_controller_is_judged_by_its_next_look() -> None:
+    """b1 resigns by its first look, and does not ask: it may, if the next one comes after b2's election."""
+    for next_zxid, outcome in ((6, Outcome.CLEAN), (5, Outcome.VIOLATED)):
+        story = Elections()
+        race(story)
+        story.believes(12, 1, 1)
+        story.went(50, 1)
+        looked(story, 52, 1, 5)
+        story.resigns(54, 1)
+        looked(story, 55, 1, next_zxid)
+        looked(story, 56, 2, 5)
+        story.asked(58, 2, Kind.OK)
+        story.won(60, 2, 2)
+        story.believes(62, 2, 2)
+        assert found(story).outcome is outcome, next_zxid
