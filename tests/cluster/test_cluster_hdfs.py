@@ -12,7 +12,7 @@ from hdfs import HdfsUnavailable, hdfs, servers_jar
 from standalone import REQUIRED, cluster, lab, wait_until_none_in
 
 from rebalance_lab.analysis.session import java_problem
-from rebalance_lab.history.files import load
+from rebalance_lab.history.files import load, trial_folders
 from rebalance_lab.trials import api
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -58,7 +58,7 @@ def test_a_sweep_into_hdfs_gives_the_claims_and_tables_of_a_folder(place: tuple[
     assert wrote.returncode == 0, wrote.stderr
     rows = {name: table["rows"] for name, table in json.loads(wrote.stdout)["tables"].items()}
     assert (rows["trials"], rows["measures"]) == (4, 4)
-    assert rows["events"] == sum(len(load(folder).events) for folder in (tmp_path / "trials").iterdir())
+    assert rows["events"] == sum(len(load(folder).events) for folder in trial_folders(tmp_path / "trials"))
 
 
 def _without_commands(text: str) -> dict[str, object]:
