@@ -50,12 +50,16 @@ async def _bounce(lab: ReplicationLab, broker: BrokerNode) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Kafka elects in the order of the assignment, but for controlled shutdowns of 0.8.2, which take the ISR's."""
+    """Kafka elects in the order of the assignment, but for controlled shutdowns of 0.8.2, which take the ISR's.
+
+    A broker that comes back joins the ISR once it has reached the high watermark. If the leader looks right after that,
+    and the broker has not been at the end of the log yet, it is dropped (early_shrink): in 1 of 60 trials.
+    """
     if plan.control:
         return usual(REPLICATION)
     by_isr = plan.text("leaves") == SHUTS_DOWN and plan.text("selection") == Selection.V0_8_2
     isr_order, assignment_order = (Outcome.CLEAN, Outcome.VIOLATED) if by_isr else (Outcome.VIOLATED, Outcome.CLEAN)
-    return usual(REPLICATION, isr_order=isr_order, assignment_order=assignment_order)
+    return usual(REPLICATION, isr_order=isr_order, assignment_order=assignment_order, early_shrink=None)
 
 
 def demands(plan: Plan) -> None:
