@@ -137,7 +137,7 @@ def stored_as_live(store: Path, plan: Plan, **fields: object) -> None:
     seal(folder, type(history.trial)(**{**{name: getattr(history.trial, name) for name in FIELDS}, **trial}))
 
 
-FIELDS = ("id", "scenario", "world", "generation", "rules", "seed", "control", "parameters", "history_sha256")
+FIELDS = ("id", "scenario", "world", "subject", "rules", "seed", "control", "parameters", "history_sha256")
 
 
 def test_what_the_store_has_is_used_and_only_the_rest_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
