@@ -244,8 +244,9 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
         return usual(REPLICATION)
     falls = not plan.switch("forget") if schedule == MISSED_EPOCH else plan.rules in REFUTED[schedule]
     refuted = Outcome.VIOLATED if falls else Outcome.CLEAN
-    if schedule == LATE_ORDER and plan.rules == ReplicationRules.HIGH_WATERMARK:
-        # a follower that follows the same leader again does not cut: the replicas may differ as well
+    if schedule in {CUT_OFF, LATE_ORDER} and plan.rules == ReplicationRules.HIGH_WATERMARK:
+        # The replicas may differ as well: a follower that follows the same leader again does not cut, and a dead leader
+        # that had checkpointed its high watermark, as it does every 5 s, keeps the record that the others have lost.
         return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, replica_divergence=None)
     if schedule == MISSED_EPOCH:  # only here a record is committed after a replica in sync has cut it off
         return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, ahead_of_isr=refuted)
