@@ -103,8 +103,10 @@ class LocalSpark:
         return counted(_tally(self.folder))
 
     def stop(self) -> None:
-        """Stop Spark and its JVM, and wait until that is gone."""
+        """Stop Spark and its JVM, and wait until that is gone. A signal that arrives meanwhile takes effect at the end:
+        PySpark's server for accumulators, if left running, prints a traceback when the JVM goes."""
         with ExitStack() as ends:
+            ends.enter_context(undisturbed())
             ends.callback(self.scratch.remove)
             ends.callback(_end, self.gateway)
             ends.callback(self.session.stop)

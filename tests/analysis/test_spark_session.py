@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.session import LocalSpark, java_problem
+from rebalance_lab.kernel.interruption import Interrupted, interruptible
 from rebalance_lab.world.process.states import RunState, wait_for_state
 
 
@@ -151,3 +153,26 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(tmp_path: Path, version:
     assert told.format(home=home) in done.stdout
     assert done.stderr == ""
     assert list(scratch.iterdir()) == []
+
+
+class Recorded:
+    """Parts of a Spark that note how they end; the first is struck by a signal."""
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
+    def stop(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        self.ends.append("session")
+
+    def remove(self) -> None:
+        self.ends.append("folder")
+
+
+def test_a_signal_does_not_break_off_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: Any = Recorded()
+    monkeypatch.setattr(session, "_end", lambda _gateway: parts.ends.append("gateway"))
+    with interruptible() as interruption, pytest.raises(Interrupted):
+        LocalSpark(parts, parts, None).stop()
+    assert interruption.number is signal.SIGTERM
+    assert parts.ends == ["session", "gateway", "folder"]
