@@ -8,7 +8,7 @@ from rebalance_lab.broker.replication.fetcher import ReplicaFetcher
 from rebalance_lab.broker.replication.leadership import Leadership
 from rebalance_lab.history.files import History
 
-KILLS = {"fault": "kill", "rounds": "8", "victims": "2", "pause_us": "30000"}
+KILLS = {"fault": "kill", "rounds": "8", "victims": "2", "pause_us": "30000", "messages": "1000"}
 
 #: Followers fetch so rarely, and still often enough to stay in sync.
 PAUSE_US = 1_000_000
