@@ -184,7 +184,7 @@ class Results(_OfTrials, Sequence[Result]):
     def statuses(self) -> Counter[str]:
         """How many trials have each status; those that failed count as `failed`."""
         failed = {"failed": len(self.failed)} if self.failed else {}
-        return Counter(each.status for each in self.results) + Counter(failed)
+        return Counter(each.status.value for each in self.results) + Counter(failed)
 
     @property
     def as_expected(self) -> bool:

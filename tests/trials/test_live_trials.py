@@ -130,7 +130,7 @@ class TestTrials:
     def test_sessions_outlive_the_leader_that_is_killed(self, results: dict[str, api.TrialResult]) -> None:
         result = results[SERVER_KILL.trial_id]
         (proof,) = proofs(result, "server-kill")
-        assert proof.endswith("is gone")
+        assert proof.endswith("ended by signal 9")
         events = load(result.folder).events
         (began,) = (event for event in events if event.kind is Kind.FAULT_BEGAN)
         assert began.of("leads") is True
