@@ -245,8 +245,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     falls = not plan.switch("forget") if schedule == MISSED_EPOCH else plan.rules in REFUTED[schedule]
     refuted = Outcome.VIOLATED if falls else Outcome.CLEAN
     if schedule in {CUT_OFF, LATE_ORDER} and plan.rules == ReplicationRules.HIGH_WATERMARK:
-        # The replicas may differ as well: a follower that follows the same leader again does not cut, and a dead leader
-        # that had checkpointed its high watermark, as it does every 5 s, keeps the record that the others have lost.
+        # The replicas may differ as well. A follower that follows the same leader again does not cut. A dead leader
+        # that is back only after its successor has written on finds its end within the log, and keeps what is lost.
         return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, replica_divergence=None)
     if schedule == MISSED_EPOCH:  # only here a record is committed after a replica in sync has cut it off
         return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, ahead_of_isr=refuted)
