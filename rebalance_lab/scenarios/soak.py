@@ -6,8 +6,8 @@ off at random, sparing one replica in sync. Each record is synced, so that losse
 acknowledged. In the end the library reads everything, and every replica is read; each record is compared with what was
 sent.
 
-With `unclean` all brokers die in each round, one after another, and return in another order: the first that returns
-leads, and what it lacks is lost and counted. In the control nothing fails.
+With `unclean` all brokers die in each round, one after another. The last to die has written alone, and another one
+returns first and leads, so that what it lacks is lost and counted. In the control nothing fails.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from rebalance_lab.world.outside.client import LIBRARIES
 
 #: Acknowledged between two rounds, at least.
 WRITES_BETWEEN = 50
+
+#: Acknowledged by the last broker alone before it dies, at least. The client may send several records at once, and an
+#: answer to what was written before the ISR shrank may come late, so one is not enough.
+WRITES_ALONE = 20
 
 #: How long the client may take to deliver its last records and to read all.
 READ_LIMIT_MS = 300_000
@@ -68,13 +72,25 @@ async def _recovered(lab: ReplicationLab) -> None:
 
 
 async def _all_die(lab: ReplicationLab, draws: RandomStream) -> None:
-    for each in _shuffled(lab, draws):
+    *others, last = _shuffled(lab, draws)
+    for each in others:
         await kill(lab, each)
         await lab.tasks.sleep(draws.below(BETWEEN_US))
-    for each in _shuffled(lab, draws):
+    await _written_alone(lab, last)
+    await kill(lab, last)
+    await lab.tasks.sleep(draws.below(BETWEEN_US))
+    draws.shuffle(others)
+    for each in [*others, last]:
         await lab.unregistered(each)
         await restart(lab, each)
         await lab.tasks.sleep(draws.below(BETWEEN_US))
+
+
+async def _written_alone(lab: ReplicationLab, broker: BrokerNode) -> None:
+    """Wait until a broker that is alone in the ISR has had writes acknowledged: nobody else has these."""
+    await lab.until(lambda: lab.isr == [broker] or lab.writes_no_more, f"{broker.actor} to be alone in the ISR")
+    enough = lab.acknowledged + WRITES_ALONE
+    await lab.until(lambda: lab.acknowledged >= enough or lab.writes_no_more, f"{WRITES_ALONE} acknowledgements")
 
 
 def _shuffled(lab: ReplicationLab, draws: RandomStream) -> list[BrokerNode]:
