@@ -218,6 +218,7 @@ class Controller:
                 self._knows,
                 unclean_default=self._unclean_default,
                 reads_isr_reports=self._reads_isr_reports,
+                bug=self._bug,
             )
             if self._imbalance is not None:
                 scope.spawn(self._look_for_imbalance(self._reigning, self._imbalance), "imbalance of leaders")

@@ -24,12 +24,16 @@ class ElectionBug(StrEnum):
     - WATCHES_ONCE: a broker that was told once that the controller is gone does not watch again.
     - WRITES_LAST_EPOCH: the controller writes states in the epoch of the one before, unless it is the first.
     - SHRINKS_FIRST: dead replicas leave the ISR of a topic's first partition only.
+    - FORGETS_DELETIONS: a new controller does not go on with the deletions that it finds.
+    - FORGETS_NEW: a new controller elects nobody for partitions that have never had a leader.
     """
 
     REPEATS_EPOCH = "repeats-epoch"
     WATCHES_ONCE = "watches-once"
     WRITES_LAST_EPOCH = "writes-last-epoch"
     SHRINKS_FIRST = "shrinks-first"
+    FORGETS_DELETIONS = "forgets-deletions"
+    FORGETS_NEW = "forgets-new"
 
 
 @dataclass(frozen=True, slots=True)

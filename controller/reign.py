@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
-from controller.election import ControllerMoved, Elected
+from controller.election import ControllerMoved, Elected, ElectionBug
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
@@ -112,7 +112,7 @@ class Channels(Protocol):
 
 class Reign:
     """From an election to the end of the controller's time. `knows`: is called with what it takes for the state of a
-    partition from then on."""
+    partition from then on. `bug`: a mistake that is planted."""
 
     def __init__(
         self,
@@ -125,7 +125,9 @@ class Reign:
         *,
         unclean_default: bool,
         reads_isr_reports: bool,
+        bug: ElectionBug | None = None,
     ) -> None:
+        self._bug = bug
         self._client = client
         self._reads_isr_reports = reads_isr_reports
         self._elected = elected
@@ -210,7 +212,14 @@ class Reign:
             await self._drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
         brokers, topics = await self._brokers(), await self._topics({})
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
-        return Loaded(brokers, topics, await self._states(partitions), await self._children(DELETE_TOPICS))
+        states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
+        if self._bug is ElectionBug.FORGETS_NEW:
+            old = {each: {number for name, number in states if name == each} for each in topics}
+            topics = {
+                name: Topic({each: its for each, its in topic.replicas.items() if each in old[name]}, topic.topic_id)
+                for name, topic in topics.items()
+            }
+        return Loaded(brokers, topics, states, () if self._bug is ElectionBug.FORGETS_DELETIONS else deletions)
 
     async def _read(self, path: str) -> Stimulus | None:
         """What has changed where a watch fired. Raises ControllerMoved."""

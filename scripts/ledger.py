@@ -100,6 +100,7 @@ SWEEPS = (
     Sweep("controller-race", BROKERS, simulated=220),
     Sweep("controller-failover", BROKERS, simulated=220),
     Sweep("controller-failover", BROKERS, {"watch_again": "false"}, simulated=220),
+    Sweep("duties", BROKERS, live=14, simulated=1000),
     Sweep("isr-election", BROKERS, simulated=220),
     *(
         Sweep("isr-election", BROKERS, {"leaves": "shuts-down", "selection": release}, simulated=220)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from controller.channels import BrokerChannels
+from controller.channels import BrokerChannels, Deliver
 from controller.cluster import LiveBroker
 from controller.controller import Controller
 from controller.leader_election import LeaderAndIsr
@@ -22,6 +22,7 @@ from rebalance_lab.broker.calls import BrokerConfig, Parts
 from rebalance_lab.broker.closing import ask_to_leave
 from rebalance_lab.broker.control_link import ControlLinks
 from rebalance_lab.broker.dispatch import ADVERTISED
+from rebalance_lab.broker.halting import Halt
 from rebalance_lab.broker.log.checkpoints import MetaProperties
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import FolderFailed
@@ -131,6 +132,7 @@ class Broker:
             warn=self._warn,
         )
         self._controller: Controller | None = None
+        self._halt = Halt(settings.config.broker_id, report)
 
     def _warn(self, line: str) -> None:
         self._report("warning", {"message": line})
@@ -316,6 +318,8 @@ class Broker:
         async with tasks.scope("session") as scope:
             scope.spawn(self._follow(client.session), "session events")
             scope.spawn(self._configs.follow(client), "settings of topics")
+            if config.lab_halts:
+                scope.spawn(self._halt.follow(client), "lab_halt")
             serving = scope.spawn(self._register_and_stand(client, address), "registration and controller")
             leaving = scope.spawn(self._leave(closing), "leaving its partitions to others")
             try:
@@ -361,12 +365,15 @@ class Broker:
         # Only the first registration has a limit: later a broker waits for ZooKeeper for ever, as in the original.
         self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
         self._report("registered", {"broker_epoch": self.broker_epoch, "host": host, "port": address.port})
+        deliver: Deliver = self._links.deliver
+        if config.lab_halts:
+            client, deliver = PipelinedClient(self._halt.session(client.session)), self._halt.deliver(deliver)
         self._controller = Controller(
             environment.tasks,
             client,
             config.broker_id,
             wall_ms=environment.clock.wall_ms,
-            channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
+            channels=lambda scope: BrokerChannels(environment.tasks, scope, deliver),
             unclean_default=config.unclean_leader_election_enable,
             order=config.lab_election_order,
             selection=config.lab_shutdown_selection,

@@ -44,7 +44,7 @@ class BrokerConfig:
     writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
     tells lives of one broker apart, as from 2.2 on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
     find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
-    that is too small (KAFKA-19996). These are the lab's own. Planted mistakes:
+    that is too small (KAFKA-19996); `lab_halts`: see `broker.halting`. These are the lab's own. Planted mistakes:
     `lab_election_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
     are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
@@ -107,6 +107,7 @@ class BrokerConfig:
     lab_never_answers: bool = False
     lab_never_resigns: bool = False
     lab_broker_epochs: bool = True
+    lab_halts: bool = False
 
     @property
     def imbalance(self) -> Imbalance | None:

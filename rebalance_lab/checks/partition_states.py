@@ -38,25 +38,33 @@ def place_of(event: Event) -> Place:
     return Place(str(event.topic), -1 if event.partition is None else event.partition)
 
 
+def place_of_state(event: Event) -> Place | None:
+    """The partition whose state znode an event of the registry is about; None if it is about another znode."""
+    match = _STATE.fullmatch(str(event.of("path")))
+    return None if match is None else Place(match[1], int(match[2]))
+
+
 def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]:
     """The states that stood in each partition's state znode, in their order. Raises MalformedPayload."""
     found: dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]] = {}
     for event in events_of(history, Kind.CREATED, Kind.CHANGED):
-        match = _STATE.fullmatch(str(event.of("path")))
-        if match:
-            place = Place(match[1], int(match[2]))
+        place = place_of_state(event)
+        if place is not None:
             state = read_state(*place, str(event.of("data")).encode())
             found.setdefault(place, []).append((event, state))
     return found
 
 
 def stood(history: History, end_us: int) -> dict[Place, list[Stood]]:
-    """The states of each partition with the times for which they stood; the last one until `end_us`. Raises
-    MalformedPayload."""
-    found = {}
+    """The states of each partition with the times for which they stood; the last one until `end_us`, unless its znode
+    is deleted first. Raises MalformedPayload."""
+    found: dict[Place, list[Stood]] = {}
     for place, states in partition_states(history).items():
+        deletions = [each.at_us for each in events_of(history, Kind.DELETED) if place_of_state(each) == place]
         untils_us = [*(event.at_us for event, _ in states[1:]), end_us]
-        found[place] = [Stood(*each, until_us) for each, until_us in zip(states, untils_us, strict=True)]
+        for (event, state), until_us in zip(states, untils_us, strict=True):
+            gone_us = [each for each in deletions if event.at_us <= each < until_us]
+            found.setdefault(place, []).append(Stood(event, state, min([*gone_us, until_us])))
     return found
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assignments, partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, assignments, partition_states, place_of, place_of_state
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import RESTART
@@ -46,6 +46,13 @@ class _Cluster:
         if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
             self.since_us[place] = event.at_us
         self.states[place] = event, state
+
+    def deleted(self, event: Event) -> None:
+        """A registration is gone, or a state with its partition."""
+        self.registered.discard(str(event.of("path")))
+        place = place_of_state(event)
+        if place is not None:
+            self.states.pop(place, None)
 
     def restarted(self, node: str) -> None:
         self.believed = {each: event for each, event in self.believed.items() if each[0] != node}
@@ -91,7 +98,7 @@ def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | No
         elif event.kind is Kind.CREATED:
             cluster.registered.add(str(event.of("path")))
         elif event.kind is Kind.DELETED:
-            cluster.registered.discard(str(event.of("path")))
+            cluster.deleted(event)
         elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == RESTART:
             cluster.restarted(str(event.of("target")))
         elif event.kind is Kind.REST_REACHED:

@@ -23,7 +23,7 @@ from rebalance_lab.checks.elections import elections
 from rebalance_lab.checks.faults import lasting_faults
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, partition_states, place_of, place_of_state
 from rebalance_lab.checks.phases import before_closing, rests_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -76,6 +76,10 @@ class _Cluster:
             self.live[event.actor] = event
 
     def registration(self, event: Event) -> None:
+        """A broker comes or goes; or a partition goes."""
+        place = place_of_state(event)
+        if place is not None:
+            self.states.pop(place, None)
         path = str(event.of("path"))
         if path.startswith(f"{BROKER_IDS}/"):
             self.changed = event

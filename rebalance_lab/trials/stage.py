@@ -168,6 +168,10 @@ class Stage(Protocol):
         any port does."""
         ...
 
+    def folders(self, actor: str) -> tuple[str, ...]:
+        """The names of the folders that a node keeps, in order, whether it runs or not."""
+        ...
+
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if members need them. Returns False if znodes are enough."""
         ...

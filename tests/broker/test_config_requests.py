@@ -221,6 +221,7 @@ OF_TRIALS_ONLY = {
     "lab_never_answers",
     "lab_never_resigns",
     "lab_broker_epochs",
+    "lab_halts",
 }
 
 

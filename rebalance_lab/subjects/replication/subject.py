@@ -3,9 +3,8 @@ replica."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,8 @@ from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
-from rebalance_lab.history.creations import CREATE_TOPIC
-from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.planted import PlantedBug
-from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
 from rebalance_lab.history.rest import NodeState
-from rebalance_lab.history.writes import PRODUCE
 from rebalance_lab.roles.broker import BrokerPlant
 from rebalance_lab.roles.outside_client import OutsideClientSpec
 from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
@@ -28,27 +23,19 @@ from rebalance_lab.subjects.broker_log.subject import (
     TOPIC,
     BrokerOptions,
     ClientOptions,
-    LogLab,
-    LogTracker,
 )
+from rebalance_lab.subjects.replication.outside import OutsideLab
 from rebalance_lab.subjects.replication.real import RealBrokers
+from rebalance_lab.subjects.replication.tracker import PARTITION, ReplicationTracker
 from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import RealNodes, Subject
 from rebalance_lab.wire.cluster import (
-    LeaderIsrAndControllerEpoch,
     preferred_election_payload,
-    read_assignment,
-    read_controller,
-    read_state,
 )
-from rebalance_lab.wire.paths import CONTROLLER, PREFERRED_ELECTION, partition_state_path, topic_path
+from rebalance_lab.wire.paths import CONTROLLER, PREFERRED_ELECTION
 from rebalance_lab.world.kafka.jars import Role
-
-PARTITION = 0
-STATE_PATH = partition_state_path(TOPIC, PARTITION)
-ASSIGNMENT_PATH = topic_path(TOPIC)
 
 #: What every scenario of this subject has.
 COMMON: tuple[Parameter, ...] = (
@@ -170,62 +157,11 @@ def _files(events: str, broker: int) -> str:
     return str(Path(events).with_name(f"b{broker}.files"))
 
 
-@dataclass(slots=True)
-class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, the batches that each broker has written as a leader, its cuts of its log as a
-    follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
-    znode and what brokers believe. `led`: broker -> the last leader epoch in which it believed that it leads.
-    `reigns`: of controllers, so far. `appended_us`: broker -> when it has written its last batch as a leader.
-    `unanswered`: writes whose outcome the client does not know."""
-
-    replicas_read: set[int] = field(default_factory=set)
-    batches: Counter[str] = field(default_factory=Counter)
-    appended_us: dict[str, int] = field(default_factory=dict)
-    unanswered: int = 0
-    cuts: Counter[str] = field(default_factory=Counter)
-    led: dict[str, int] = field(default_factory=dict)
-    followed: dict[str, int] = field(default_factory=dict)
-    creations_answered: int = 0
-    controller: int | None = None
-    reigns: int = 0
-    assigned: tuple[int, ...] = ()
-    state: LeaderIsrAndControllerEpoch | None = None
-
-    def feed(self, event: Event) -> bool:
-        if event.kind is Kind.OK and event.of("op") == READ_REPLICA:
-            self.replicas_read.add(int(str(event.of("broker"))))
-        elif event.kind in {Kind.OK, Kind.FAILED_OP} and event.of("op") == CREATE_TOPIC:
-            self.creations_answered += 1
-        elif event.kind is APPENDED:
-            self.batches[event.actor] += 1
-            self.appended_us[event.actor] = event.at_us
-        elif event.kind is Kind.INFO and event.of("op") == PRODUCE:
-            self.unanswered += 1
-        elif event.kind is TRUNCATED:
-            self.cuts[event.actor] += 1
-        elif event.kind is LEADS:
-            self.led[event.actor] = int(str(event.of("leader_epoch")))
-        elif event.kind is FOLLOWS:
-            self.followed[event.actor] = int(str(event.of("leader")))
-        elif event.kind is Kind.CREATED and event.of("path") == CONTROLLER:
-            self.controller = read_controller(str(event.of("data")).encode()).brokerid
-            self.reigns += 1
-        elif event.kind is Kind.DELETED and event.of("path") == CONTROLLER:
-            self.controller = None
-        elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == ASSIGNMENT_PATH:
-            self.assigned = read_assignment(TOPIC, str(event.of("data")).encode()).replicas[PARTITION]
-        elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == STATE_PATH:
-            self.state = read_state(TOPIC, PARTITION, str(event.of("data")).encode())
-        else:
-            return LogTracker.feed(self, event)
-        return True
-
-
 #: A broker of a trial, as its script sees it.
 BrokerNode = NodeHandle[Any, NodeState]
 
 
-class ReplicationLab(LogLab):
+class ReplicationLab(OutsideLab):
     """The interface for scripts about a replicated partition."""
 
     @property

@@ -111,6 +111,7 @@ class LiveStage:
         self._registry_sink = registry_sink
         self._files: list[EventSource] = []
         self._ports: dict[str, ReservedPort] = {}
+        self._folders: dict[str, Path] = {}
         self.links = LiveLinks(live.kernel)
         self._outsiders = None if subject.real is None else subject.real.take_part(plan, folder, live.kernel)
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
@@ -179,7 +180,8 @@ class LiveStage:
         outsider = None if self._outsiders is None else self._start_outsider(self._outsiders, spec)
         runs_in = outsider or self._start_ours(spec, options.shares_process, events)
         self.links.add(actor, runs_in)
-        return self._node(actor, runs_in, proxies, self._power_of(actor, self.folder / spec.files.name))
+        self._folders[actor] = files = self.folder / spec.files.name
+        return self._node(actor, runs_in, proxies, self._power_of(actor, files))
 
     def _node(
         self, actor: str, runs_in: NodeProcess, proxies: list[TcpProxy], lose_power: Callable[..., PowerLoss]
@@ -221,6 +223,9 @@ class LiveStage:
         if actor not in self._ports:
             self._ports[actor] = ReservedPort()
         return self._ports[actor].number
+
+    def folders(self, actor: str) -> tuple[str, ...]:
+        return tuple(sorted(each.name for each in self._folders[actor].iterdir() if each.is_dir()))
 
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if real members are to come, which fetch from them."""

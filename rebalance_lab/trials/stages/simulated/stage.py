@@ -125,6 +125,9 @@ class SimulatedStage:
     def port(self, actor: str) -> int:
         return 0
 
+    def folders(self, actor: str) -> tuple[str, ...]:
+        return self._world.disk(actor).listing("").folders
+
     async def start_brokers(self, count: int) -> bool:
         return False
 

@@ -1,0 +1,249 @@
+"""A controller's duty is done, once, whoever has been the controller meanwhile (claim E4).
+
+The runner asks for a duty, kills the controller at one of its operations, and heals what it has broken. Then the
+cluster is to be as the duty wants it: the znodes that an inspector reads in a session of its own, what each broker
+tells clients, and the folders on each broker's disk. Applied once means: once a topic is as wanted, it stays so; and
+no state znode of the duty's topic is created or deleted twice.
+
+Witness: what was asked for, and the last look that differs; or the two writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
+from rebalance_lab.checks.phases import before_closing
+from rebalance_lab.history.duties import FOLDERS_READ, LOOK, Target, duties_asked, numbers_in, target_of, texts_in
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
+from rebalance_lab.wire.cluster import read_assignment, read_state
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.paths import BROKER_IDS, BROKER_TOPICS, DELETE_TOPICS, partition_state_path, topic_path
+
+#: What of `/admin` stays: all others of its children are requests that the controller has not done.
+_STAYS = DELETE_TOPICS.rpartition("/")[2]
+
+
+class Difference(NamedTuple):
+    """`why`: how something differs from the target. `broker`: on whose disk; None if the look shows it."""
+
+    why: str
+    broker: str | None = None
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, differences from the target, and writes that repeat one; `topics` and `brokers` that were
+    looked at."""
+    asked = duties_asked(history)[0]
+    target = target_of(asked)
+    look, folders = last_look(history), last_folders(history)
+    if look is None or not folders:
+        return unknown(history, "nobody has looked at the cluster after the duty")
+    found = list(differences(target, look, folders))
+    repeated = list(_repeated(history, asked, target))
+    measures = {
+        "count": len(found) + len(repeated),
+        "topics": len(target.topics),
+        "brokers": len(target.brokers),
+    }
+    if found:
+        first = found[0]
+        shown = look if first.broker is None else folders[first.broker]
+        return violated(f"{asked.of('duty')}: {first.why}", (asked.id, shown.id), measures)
+    if repeated:
+        why, before, after = repeated[0]
+        return violated(f"{asked.of('duty')}: {why}", (before.id, after.id), measures)
+    return not_violated(history, f"{asked.of('duty')} is done, once, wherever one looks", measures)
+
+
+def last_look(history: History) -> Event | None:
+    """The OK of the last look before the nodes are taken down."""
+    looks = [each for each in events_of(history, Kind.OK) if each.of("op") == LOOK and before_closing(history, each)]
+    return looks[-1] if looks else None
+
+
+def last_folders(history: History) -> dict[str, Event]:
+    """Of each broker."""
+    return {str(each.member): each for each in events_of(history, FOLDERS_READ)}
+
+
+def differences(target: Target, look: Event, folders: Mapping[str, Event]) -> Iterator[Difference]:
+    """How the cluster differs from the target, according to a look and to the disks."""
+    for each in (*_of_znodes(target, look), *_of_metadata(target, look)):
+        yield Difference(each)
+    for broker in target.brokers:
+        name = f"b{broker}"
+        wanted = {
+            f"{topic}-{number}"
+            for topic, partitions in target.topics.items()
+            for number, replicas in partitions.items()
+            if broker in replicas
+        }
+        there = {each for each in texts_in(folders[name].of("folders")) if not each.endswith("-delete")}
+        for each in sorted(wanted ^ there):
+            what = f"has no log of {each}" if each in wanted else f"still has a log of {each}"
+            yield Difference(f"{name} {what}", name)
+
+
+# -- znodes ---------------------------------------------------------------------------------------
+
+
+def _of_znodes(target: Target, look: Event) -> Iterator[str]:
+    children, data = _children(look), _data(look)
+    registered = sorted(map(int, children.get(BROKER_IDS, ())))
+    if registered != sorted(target.brokers):
+        yield f"the brokers {registered} are registered, and {sorted(target.brokers)} should be"
+    for each in children.get(DELETE_TOPICS, ()):
+        yield f"the request to delete {each} is still there"
+    for each in children.get("/admin", ()):
+        if each != _STAYS:
+            yield f"/admin/{each} is still there"
+    topics = sorted(children.get(BROKER_TOPICS, ()))
+    if topics != sorted(target.topics):
+        yield f"there are the topics {topics}, and there should be {sorted(target.topics)}"
+    for topic, wanted in target.topics.items():
+        if topic in topics:
+            yield from _of_topic(target, topic, wanted, data)
+
+
+def _of_topic(
+    target: Target, topic: str, wanted: Mapping[int, tuple[int, ...]], data: Mapping[str, str]
+) -> Iterator[str]:
+    try:
+        assignment = read_assignment(topic, data.get(topic_path(topic), "").encode())
+    except KafkaException as error:
+        yield str(error)
+        return
+    if assignment.replicas != wanted:
+        yield f"{topic} has the replicas {assignment.replicas}, and should have {dict(wanted)}"
+    if assignment.adding_replicas or assignment.removing_replicas:
+        yield f"{topic} has replicas that are being added or removed"
+    for number, replicas in wanted.items():
+        yield from _of_partition(target, topic, number, replicas, data)
+
+
+def _of_partition(
+    target: Target, topic: str, number: int, replicas: tuple[int, ...], data: Mapping[str, str]
+) -> Iterator[str]:
+    path = partition_state_path(topic, number)
+    if path not in data:
+        yield f"{topic}-{number} has no state"
+        return
+    state = read_state(topic, number, data[path].encode())
+    live = {each for each in replicas if each in target.brokers}
+    if set(state.isr) != live:
+        yield f"{topic}-{number} has the ISR {list(state.isr)}, and {sorted(live)} should be in sync"
+    if topic in target.preferred and state.leader != replicas[0]:
+        yield f"{topic}-{number} is led by {state.leader}, and should be by {replicas[0]}"
+    elif state.leader not in live:
+        yield f"{topic}-{number} is led by {state.leader}, which is none of {sorted(live)}"
+
+
+def _children(look: Event) -> dict[str, tuple[str, ...]]:
+    found = look.of("children")
+    assert isinstance(found, dict)
+    return found
+
+
+def _data(look: Event) -> dict[str, str]:
+    found = look.of("data")
+    assert isinstance(found, dict)
+    return found
+
+
+# -- metadata -------------------------------------------------------------------------------------
+
+
+def _of_metadata(target: Target, look: Event) -> Iterator[str]:
+    told, data = look.of("metadata"), _data(look)
+    assert isinstance(told, dict)
+    for broker in target.brokers:
+        if str(broker) not in told:
+            yield f"b{broker} tells nothing"
+            continue
+        its = told[str(broker)]
+        if sorted(its["brokers"]) != sorted(target.brokers):
+            yield f"b{broker} tells clients of the brokers {its['brokers']}"
+        if sorted(its["topics"]) != sorted(target.topics):
+            yield f"b{broker} tells clients of the topics {sorted(its['topics'])}"
+            continue
+        for topic, wanted in target.topics.items():
+            partitions = its["topics"][topic]
+            for number, replicas in wanted.items():
+                yield from _told_of(f"b{broker}", topic, number, replicas, partitions.get(str(number)), data)
+            more = sorted(set(map(int, partitions)) - set(wanted))
+            if more:
+                yield f"b{broker} tells clients of the partitions {more} of {topic}"
+
+
+def _told_of(
+    broker: str, topic: str, number: int, replicas: tuple[int, ...], told: object, data: Mapping[str, str]
+) -> Iterator[str]:
+    if not isinstance(told, list | tuple):
+        yield f"{broker} does not tell clients of {topic}-{number}"
+        return
+    leader, its_replicas, isr = int(str(told[0])), numbers_in(told[1]), numbers_in(told[2])
+    path = partition_state_path(topic, number)
+    if path in data:
+        state = read_state(topic, number, data[path].encode())
+        if (leader, set(isr)) != (state.leader, set(state.isr)):
+            yield (
+                f"{broker} tells clients that {leader} leads {topic}-{number} with the ISR {list(isr)}, and ZooKeeper "
+                f"has {state.leader} and {list(state.isr)}"
+            )
+    if its_replicas != replicas:
+        yield f"{broker} tells clients of the replicas {list(its_replicas)} of {topic}-{number}"
+
+
+# -- once -----------------------------------------------------------------------------------------
+
+
+def _repeated(history: History, asked: Event, target: Target) -> Iterator[tuple[str, Event, Event]]:
+    """What was done twice, or undone, since the duty was asked for: the first write and the one that repeats it."""
+    topic = target.topic
+    if topic is None:
+        return
+    wanted = target.topics.get(topic)
+    done: Event | None = None
+    seen: dict[tuple[Kind, str], Event] = {}
+    for event in events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED):
+        path = str(event.of("path"))
+        if event.at_us < asked.at_us - TOLERANCE_US or not f"{path}/".startswith(f"{topic_path(topic)}/"):
+            continue
+        if path == topic_path(topic):
+            reached = _replicas_in(topic, event) == wanted
+            if reached and done is None:
+                done = event
+            elif not reached and done is not None:
+                yield f"{topic} was as wanted, and was changed again", done, event
+        if event.kind is not Kind.CHANGED:
+            before = seen.setdefault((event.kind, path), event)
+            if before is not event:
+                yield f"{path} was {event.kind.value} twice", before, event
+
+
+def _replicas_in(topic: str, event: Event) -> Mapping[int, tuple[int, ...]] | None:
+    """What a write of a topic's znode says; None if it deletes it."""
+    if event.kind is Kind.DELETED:
+        return None
+    return read_assignment(topic, str(event.of("data")).encode()).replicas
+
+
+CHECK = Check(
+    name="duty_target",
+    compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT),
+    meaning="A controller's duty was not done, or was done twice.",
+    together="The duty was asked for and nothing stands in its way any more, and the cluster is not as it should be.",
+    plants=(
+        Planted("forgets-deletions", "duties", settings={"duty": "delete-topic", "kill_at": "9"}),
+        Planted("forgets-new-partitions", "duties", settings={"duty": "add-partitions", "kill_at": "2"}),
+    ),
+    judge=judge,
+    applies_to=(REPLICATION,),
+    looks_at=duties_asked,
+)

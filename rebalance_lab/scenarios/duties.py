@@ -1,0 +1,304 @@
+"""Does each duty of a controller get done, once, if the controller dies at one of its operations (claim E4)?
+
+A duty is asked for: a topic is created, deleted, or gets more partitions; a broker joins, asks to shut down, or fails;
+preferred replicas are to lead. The controller halts before its N-th operation since then (`kill_at`), a request to
+ZooKeeper or to a broker, and is killed there. Another broker becomes the controller, the dead one comes back, and an
+inspector looks until the cluster is as the duty wants it, or for long enough. A client writes to another topic all the
+time. In the control no process dies, and the duty is one in which none has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rebalance_lab.checks.duty_target import differences
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.duty import ask_duty
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.history.duties import Target
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.subjects.broker_log.subject import TOPIC
+from rebalance_lab.subjects.replication.outside import InspectorOptions
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    BrokerNode,
+    ProducerOptions,
+    ReplicationLab,
+    number_of,
+    with_default,
+)
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.wire.cluster import assignment_payload, preferred_election_payload
+from rebalance_lab.wire.paths import DELETE_TOPICS, PREFERRED_ELECTION, topic_path
+
+#: The topic that most duties are about.
+SUBJECT = "t2"
+
+#: How long the cluster may take to become what a duty wants, once everything is healed.
+SETTLE_MS = 20_000
+
+#: After the duty is done, the controller is killed if it has carried out nothing more for so long.
+IDLE_MS = 500
+
+#: A controller that halts is killed at most so much later: what it has sent before may arrive or not.
+KILLED_AFTER_US = 4_000
+
+
+class Duty(StrEnum):
+    """What the controller is to do. In the last three a broker goes or comes."""
+
+    CREATE = "create-topic"
+    DELETE = "delete-topic"
+    GROW = "add-partitions"
+    PREFERRED = "preferred-election"
+    JOINS = "broker-joins"
+    SHUTDOWN = "controlled-shutdown"
+    FAILS = "broker-fails"
+
+
+#: `duty`: one that the seed draws. `kill_at`: an operation that the seed draws, or none.
+DRAWN, ANY, NONE = "drawn", -1, 0
+
+#: How many operations a controller of three brokers carries out for each duty; a few more or less where others ask it
+#: meanwhile. A controller that is to die later dies when it is done.
+OPERATIONS: Mapping[Duty, int] = {
+    Duty.CREATE: 11,
+    Duty.DELETE: 25,
+    Duty.GROW: 10,
+    Duty.PREFERRED: 12,
+    Duty.JOINS: 19,
+    Duty.SHUTDOWN: 17,
+    Duty.FAILS: 15,
+}
+
+#: Those in which no broker goes.
+PEACEFUL = (Duty.CREATE, Duty.DELETE, Duty.GROW)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`ask`: asks for the duty. `before`, `target`: how the cluster is before it, and is to be after it. `gone`: a
+    broker that the duty takes away; it is started again in the end."""
+
+    ask: Callable[[], Awaitable[object]]
+    before: Target
+    target: Target
+    gone: BrokerNode | None = None
+
+
+def duty_of(plan: Plan) -> Duty:
+    """The duty of a trial."""
+    if plan.text("duty") != DRAWN:
+        return Duty(plan.text("duty"))
+    choices = PEACEFUL if plan.control else tuple(Duty)
+    return choices[RandomStream(plan.seed, "duties", "duty").below(len(choices))]
+
+
+def killed_at(plan: Plan) -> int:
+    """The operation at which the controller dies; NONE if it lives."""
+    at = plan.number("kill_at")
+    if plan.control or at != ANY:
+        return NONE if plan.control else at
+    return 1 + RandomStream(plan.seed, "duties", "operation").below(OPERATIONS[duty_of(plan)] + 1)
+
+
+async def duties(lab: ReplicationLab) -> None:
+    plan, duty, at = lab.plan, duty_of(lab.plan), killed_at(lab.plan)
+    await lab.assemble(lab_halts=True, controlled_shutdown_enable=duty is Duty.SHUTDOWN)
+    lab.start("c1", ProducerOptions())
+    await lab.written(1)
+    controller = await lab.controlled()
+    asked = await _PREPARED[duty](lab, _other_than(lab, controller))
+    inspector = lab.start("i1", InspectorOptions())
+    await _reached(lab, asked.before, SETTLE_MS)
+    await lab.halt(number_of(controller.actor), at)
+    lab.phase("control" if plan.control else duty.value)
+    async with lab.tasks.scope("duty") as scope:
+        scope.spawn(ask_duty(lab, controller, duty.value, asked.target, asked.ask), "asking")
+        if at != NONE:
+            await _halted_or_done(lab, asked.target)
+            await _killed(lab, controller)
+    await _reached(lab, asked.target, SETTLE_MS)
+    await leave(lab, inspector)
+    if asked.gone is not None:
+        await restart(lab, asked.gone)
+    await lab.conclude()
+
+
+def _other_than(lab: ReplicationLab, controller: BrokerNode) -> BrokerNode:
+    """A broker that is not the controller; the seed draws it."""
+    others = [each for each in lab.brokers if each is not controller]
+    return others[RandomStream(lab.plan.seed, "duties", "broker").below(len(others))]
+
+
+async def _halted_or_done(lab: ReplicationLab, target: Target) -> None:
+    """Wait until the controller has halted, or has done its duty and nothing more."""
+    while not lab.halted:
+        before = lab.operations
+        if await _reached(lab, target, 0):
+            await lab.sleep_ms(IDLE_MS)
+            if lab.operations == before:
+                return
+
+
+async def _killed(lab: ReplicationLab, controller: BrokerNode) -> None:
+    """Kill the controller, wait until another is elected, and have it back."""
+    late_us = RandomStream(lab.plan.seed, "duties", "kill").below(KILLED_AFTER_US)
+    await lab.tasks.sleep(late_us)
+    await kill(lab, controller)
+    await lab.forget_halt()
+    await lab.unregistered(controller)
+    await lab.controlled(not_by=controller)
+    await restart(lab, controller)
+
+
+async def _reached(lab: ReplicationLab, target: Target, limit_ms: int) -> bool:
+    """Look until the cluster is as the duty wants it, or for so long. Returns whether it is; if it has looked once, the
+    controller has not halted."""
+    give_up_us = lab.tasks.now_us() + limit_ms * 1000
+    while True:
+        look = await lab.look()
+        folders = {each.actor: lab.list_folders(each) for each in lab.brokers}
+        if not any(True for _ in differences(target, look, folders)):
+            return True
+        if lab.tasks.now_us() >= give_up_us:
+            return False
+
+
+# -- each duty ------------------------------------------------------------------------------------
+
+Partitions = Mapping[int, tuple[int, ...]]
+
+
+def _ids(lab: ReplicationLab, *, without: BrokerNode | None = None) -> tuple[int, ...]:
+    return tuple(number_of(each.actor) for each in lab.brokers if each is not without)
+
+
+def _target(lab: ReplicationLab, partitions: Partitions | None) -> Target:
+    """All brokers, the client's topic, and that of the duty with these partitions if it is to exist."""
+    topics: dict[str, Partitions] = {TOPIC: {0: _ids(lab)}}
+    if partitions is not None:
+        topics[SUBJECT] = partitions
+    return Target(_ids(lab), topics, SUBJECT)
+
+
+def _rotated(replicas: tuple[int, ...], count: int) -> Partitions:
+    """So many partitions with these replicas, each led by the next of them."""
+    return {each: (*replicas[each % len(replicas) :], *replicas[: each % len(replicas)]) for each in range(count)}
+
+
+async def _topic(lab: ReplicationLab, count: int = 2) -> Partitions:
+    """Create the topic of the duty with so many partitions, and wait until all their replicas are in sync."""
+    partitions = _rotated(_ids(lab), count)
+    await lab.create(SUBJECT, partitions)
+    await _in_sync(lab, partitions)
+    return partitions
+
+
+async def _in_sync(lab: ReplicationLab, partitions: Partitions) -> None:
+    def in_sync() -> bool:
+        states = {each: lab.state_of(SUBJECT, each) for each in partitions}
+        return all(state is not None and set(state.isr) == set(partitions[each]) for each, state in states.items())
+
+    await lab.until(in_sync, f"the replicas of {SUBJECT} in sync")
+
+
+async def _create(lab: ReplicationLab, _other: BrokerNode) -> Asked:
+    partitions = _rotated(_ids(lab), 2)
+    return Asked(lambda: lab.create(SUBJECT, partitions), _target(lab, None), _target(lab, partitions))
+
+
+async def _delete(lab: ReplicationLab, _other: BrokerNode) -> Asked:
+    partitions = await _topic(lab)
+    request = f"{DELETE_TOPICS}/{SUBJECT}"
+    return Asked(lambda: lab.create_znode(request), _target(lab, partitions), _target(lab, None))
+
+
+async def _grow(lab: ReplicationLab, _other: BrokerNode) -> Asked:
+    before, after = await _topic(lab, 1), _rotated(_ids(lab), 3)
+    payload = assignment_payload(after)
+    return Asked(lambda: lab.write_znode(topic_path(SUBJECT), payload), _target(lab, before), _target(lab, after))
+
+
+async def _preferred(lab: ReplicationLab, other: BrokerNode) -> Asked:
+    """Another broker leads what `other` should: it went, and came back."""
+    replicas = (number_of(other.actor), *_ids(lab, without=other))
+    partitions: Partitions = dict.fromkeys(range(2), replicas)
+    await lab.create(SUBJECT, partitions)
+    await _in_sync(lab, partitions)
+    await leave(lab, other)
+    await lab.until(lambda: _led_by_others(lab, partitions), f"other leaders of {SUBJECT}")
+    await restart(lab, other)
+    before = _target(lab, partitions)
+    payload = preferred_election_payload([(SUBJECT, each) for each in partitions])
+    return Asked(lambda: lab.create_znode(PREFERRED_ELECTION, payload), before, replace(before, preferred=(SUBJECT,)))
+
+
+def _led_by_others(lab: ReplicationLab, partitions: Partitions) -> bool:
+    states = {each: lab.state_of(SUBJECT, each) for each in partitions}
+    return all(state is not None and state.leader not in (partitions[each][0], -1) for each, state in states.items())
+
+
+async def _joins(lab: ReplicationLab, other: BrokerNode) -> Asked:
+    partitions = await _topic(lab)
+    await leave(lab, other)
+    target = _target(lab, partitions)
+    return Asked(lambda: restart(lab, other), replace(target, brokers=_ids(lab, without=other)), target)
+
+
+async def _shutdown(lab: ReplicationLab, other: BrokerNode) -> Asked:
+    before = _target(lab, await _topic(lab))
+    return Asked(lambda: leave(lab, other), before, replace(before, brokers=_ids(lab, without=other)), other)
+
+
+async def _fails(lab: ReplicationLab, other: BrokerNode) -> Asked:
+    before = _target(lab, await _topic(lab))
+    return Asked(lambda: kill(lab, other), before, replace(before, brokers=_ids(lab, without=other)), other)
+
+
+_PREPARED: Mapping[Duty, Callable[[ReplicationLab, BrokerNode], Awaitable[Asked]]] = {
+    Duty.CREATE: _create,
+    Duty.DELETE: _delete,
+    Duty.GROW: _grow,
+    Duty.PREFERRED: _preferred,
+    Duty.JOINS: _joins,
+    Duty.SHUTDOWN: _shutdown,
+    Duty.FAILS: _fails,
+}
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """Whatever the controller has left half done, its successor does; and nothing that was committed is lost."""
+    return usual(REPLICATION)
+
+
+def demands(plan: Plan) -> None:
+    if plan.number("brokers") != 3:
+        raise PlanError(f"brokers={plan.number('brokers')}: must be 3: the duties' operations are counted for three")
+    if plan.control and duty_of(plan) not in PEACEFUL:
+        raise PlanError(f"duty={duty_of(plan)}: in a control no broker goes; use one of {', '.join(PEACEFUL)}")
+
+
+SCENARIO = Scenario(
+    name="duties",
+    subject=REPLICATED,
+    summary="the controller is killed at an operation of one of its duties, and the duty gets done",
+    parameters=(
+        Parameter("duty", DRAWN, "", "what is asked for; drawn: by the seed", choices=(DRAWN, *Duty)),
+        Parameter("kill_at", ANY, "", "the operation before which it is killed; 0: none; -1: drawn", ANY, maximum=1000),
+        *with_default(COMMON, messages=60, pause_us=50_000),
+    ),
+    script=duties,
+    expects=expects,
+    claims=("E4",),
+    worlds=("simulated", "processes"),
+    demands=demands,
+    real=only_ours("they cannot be halted at an operation"),
+)

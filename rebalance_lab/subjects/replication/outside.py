@@ -1,0 +1,106 @@
+"""What a script of replicated partitions does to the cluster from outside, as operators and their tools do, and what it
+sees of it there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_lab.broker.halting import HALT, halt_payload
+from rebalance_lab.history.duties import FOLDERS_READ
+from rebalance_lab.history.events import LAYER_OF, Event
+from rebalance_lab.history.rest import NodeState
+from rebalance_lab.roles.inspector import InspectorSpec
+from rebalance_lab.subjects.broker_log.subject import LogLab
+from rebalance_lab.subjects.replication.tracker import ReplicationTracker
+from rebalance_lab.trials.lab import NodeHandle
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.stage import NodeOptions
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
+from rebalance_lab.wire.paths import partition_state_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectorOptions(NodeOptions):
+    """The inspector of the trial. `pause_ms`: between two looks."""
+
+    pause_ms: int = 200
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> InspectorSpec:
+        return InspectorSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            connect=connect,
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            pause_ms=self.pause_ms,
+        )
+
+
+class OutsideLab(LogLab):
+    """The part of a lab that needs no broker to tell it anything."""
+
+    async def create_znode(self, path: str, data: bytes = b"") -> None:
+        """Raises NodeExists and NoNode."""
+        await self._stage.zookeeper.create(path, data)
+
+    async def write_znode(self, path: str, data: bytes) -> None:
+        """Replace what a znode holds, whatever that is. Raises NoNode."""
+        await self._stage.zookeeper.set(path, data)
+
+    async def delete_znode(self, path: str) -> None:
+        """Raises NoNode."""
+        await self._stage.zookeeper.delete(path)
+
+    # -- a controller that halts --------------------------------------------------------------
+
+    async def halt(self, broker: int, at: int) -> None:
+        """Have a broker count the operations of its controller from now on, and halt before the one with number `at`;
+        0: only count."""
+        await self.create_znode(HALT, halt_payload(broker, at))
+        await self.until(lambda: self._seen.counting is not None, f"broker {broker} to count operations")
+
+    async def forget_halt(self) -> None:
+        """A broker that starts again counts nothing."""
+        await self.delete_znode(HALT)
+
+    @property
+    def halted(self) -> bool:
+        return self._seen.halted is not None
+
+    @property
+    def operations(self) -> int:
+        """That were carried out while a broker counts them."""
+        return self._seen.operations
+
+    # -- looks --------------------------------------------------------------------------------
+
+    async def look(self) -> Event:
+        """Wait for a look of the inspector that begins from now on. Returns its OK."""
+        seen, began = self._seen, self.tasks.now_us()
+        before = seen.look
+
+        def is_new(look: Event | None) -> bool:
+            return look is not before and look is not None and seen.look_began_us >= began
+
+        await self.until(lambda: is_new(seen.look), "a look at the cluster")
+        assert seen.look is not None
+        return seen.look
+
+    def list_folders(self, node: NodeHandle[Any, NodeState]) -> Event:
+        """List the folders on a node's disk, and record them."""
+        detail: dict[str, object] = {"folders": self._stage.folders(node.actor)}
+        at_us, layer = self.tasks.now_us(), LAYER_OF[FOLDERS_READ]
+        actor, n = self.recorder.emit(layer, FOLDERS_READ, member=node.actor, detail=detail)
+        return Event(actor, n, at_us, layer, FOLDERS_READ, member=node.actor, detail=detail)
+
+    def state_of(self, topic: str, partition: int) -> LeaderIsrAndControllerEpoch | None:
+        """What the state znode of a partition holds; None if there was none yet."""
+        return self._seen.states.get(partition_state_path(topic, partition))
+
+    @property
+    def _seen(self) -> ReplicationTracker:
+        tracker = self._stage.tracker
+        assert isinstance(tracker, ReplicationTracker)
+        return tracker

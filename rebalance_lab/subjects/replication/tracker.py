@@ -1,0 +1,130 @@
+"""What a runner follows of trials of replicated partitions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from rebalance_lab.broker import halting
+from rebalance_lab.history.creations import CREATE_TOPIC
+from rebalance_lab.history.duties import LOOK
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
+from rebalance_lab.history.writes import PRODUCE, REPORTED
+from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
+from rebalance_lab.wire.paths import BROKER_TOPICS, CONTROLLER, partition_state_path, topic_path
+
+PARTITION = 0
+STATE_PATH = partition_state_path(TOPIC, PARTITION)
+ASSIGNMENT_PATH = topic_path(TOPIC)
+
+_STATE = re.compile(rf"{BROKER_TOPICS}/([^/]+)/partitions/(\d+)/state")
+
+
+@dataclass(slots=True)
+class ReplicationTracker(LogTracker):
+    """It also counts reads of replicas, the batches that each broker has written as a leader, its cuts of its log as a
+    follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
+    znode and what brokers believe. `led`: broker -> the last leader epoch in which it believed that it leads.
+    `reigns`: of controllers, so far. `appended_us`: broker -> when it has written its last batch as a leader.
+    `unanswered`: writes whose outcome the client does not know. `counting`, `halted`: what brokers have reported of the
+    operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an
+    inspector that it has ended, and when that began. `states`: of all partitions, by their paths."""
+
+    replicas_read: set[int] = field(default_factory=set)
+    batches: Counter[str] = field(default_factory=Counter)
+    appended_us: dict[str, int] = field(default_factory=dict)
+    unanswered: int = 0
+    cuts: Counter[str] = field(default_factory=Counter)
+    led: dict[str, int] = field(default_factory=dict)
+    followed: dict[str, int] = field(default_factory=dict)
+    creations_answered: int = 0
+    counting: Event | None = None
+    halted: Event | None = None
+    operations: int = 0
+    look: Event | None = None
+    look_began_us: int = 0
+    _looks_since_us: int = 0
+    states: dict[str, LeaderIsrAndControllerEpoch] = field(default_factory=dict)
+    controller: int | None = None
+    reigns: int = 0
+    assigned: tuple[int, ...] = ()
+    state: LeaderIsrAndControllerEpoch | None = None
+
+    def feed(self, event: Event) -> bool:
+        return (
+            self._of_registry(event)
+            or self._of_brokers(event)
+            or self._of_clients(event)
+            or LogTracker.feed(self, event)
+        )
+
+    def _of_clients(self, event: Event) -> bool:
+        if event.kind is Kind.OK and event.of("op") == READ_REPLICA:
+            self.replicas_read.add(int(str(event.of("broker"))))
+        elif event.kind in {Kind.OK, Kind.FAILED_OP} and event.of("op") == CREATE_TOPIC:
+            self.creations_answered += 1
+        elif event.kind is Kind.INFO and event.of("op") == PRODUCE:
+            self.unanswered += 1
+        elif event.of("op") == LOOK:
+            self._look(event)
+        else:
+            return False
+        return True
+
+    def _of_brokers(self, event: Event) -> bool:
+        if event.kind is APPENDED:
+            self.batches[event.actor] += 1
+            self.appended_us[event.actor] = event.at_us
+        elif event.kind is TRUNCATED:
+            self.cuts[event.actor] += 1
+        elif event.kind is LEADS:
+            self.led[event.actor] = int(str(event.of("leader_epoch")))
+        elif event.kind is FOLLOWS:
+            self.followed[event.actor] = int(str(event.of("leader")))
+        elif event.kind is REPORTED and event.of("event") in halting.REPORTS:
+            self._operation(event)
+        else:
+            return False
+        return True
+
+    def _of_registry(self, event: Event) -> bool:
+        path = str(event.of("path"))
+        if event.kind is Kind.DELETED and path == CONTROLLER:
+            self.controller = None
+        elif event.kind not in {Kind.CREATED, Kind.CHANGED}:
+            return False
+        elif event.kind is Kind.CREATED and path == CONTROLLER:
+            self.controller = read_controller(_data(event)).brokerid
+            self.reigns += 1
+        elif path == ASSIGNMENT_PATH:
+            self.assigned = read_assignment(TOPIC, _data(event)).replicas[PARTITION]
+        elif place := _STATE.fullmatch(path):
+            self.states[path] = read_state(place[1], int(place[2]), _data(event))
+            if path == STATE_PATH:
+                self.state = self.states[path]
+        else:
+            return False
+        return True
+
+    def _look(self, event: Event) -> None:
+        if event.kind is Kind.INVOKED:
+            self._looks_since_us = event.at_us
+        elif event.kind is Kind.OK:
+            self.look, self.look_began_us = event, self._looks_since_us
+
+    def _operation(self, event: Event) -> None:
+        match event.of("event"):
+            case halting.COUNTS:
+                self.counting = event
+            case halting.HALTS:
+                self.halted = event
+            case _:
+                self.operations += 1
+
+
+def _data(event: Event) -> bytes:
+    """Of a znode that was written."""
+    return str(event.of("data")).encode()

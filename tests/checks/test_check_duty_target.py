@@ -1,0 +1,247 @@
+"""duty_target, on histories written by hand: brokers 1 and 2, and a topic t with one partition on both."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.duties import DUTY, FOLDERS_READ, LOOK, Target
+from rebalance_lab.history.events import EventId, Kind
+
+TOPIC = "/brokers/topics/t"
+STATE = f"{TOPIC}/partitions/0/state"
+
+CREATED = Target(brokers=(1, 2), topics={"t": {0: (1, 2)}}, topic="t")
+DELETED = Target(brokers=(1, 2), topics={}, topic="t")
+
+
+def assignment(*replicas: int) -> str:
+    return json.dumps({"version": 2, "partitions": {"0": replicas}, "adding_replicas": {}, "removing_replicas": {}})
+
+
+def state(leader: int, *isr: int) -> str:
+    return json.dumps({"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": 0, "isr": isr})
+
+
+#: What an inspector sees of CREATED.
+SEEN: dict[str, Any] = {
+    "children": {
+        "/brokers/ids": ["1", "2"],
+        "/brokers/topics": ["t"],
+        "/admin": ["delete_topics"],
+        "/admin/delete_topics": [],
+    },
+    "data": {TOPIC: assignment(1, 2), STATE: state(1, 1, 2)},
+    "metadata": {each: {"brokers": [1, 2], "topics": {"t": {"0": [1, [1, 2], [1, 2]]}}} for each in ("1", "2")},
+}
+
+
+class Duties(Story):
+    def __init__(self, target: Target = CREATED, duty: str = "create-topic") -> None:
+        super().__init__()
+        self._zxid = 0
+        self.asked = self.add(
+            100,
+            "runner",
+            Kind.FAULT_BEGAN,
+            detail={"fault": DUTY, "target": "b1", "duty": duty, "wanted": target.detail()},
+        )
+        self.add(101, "runner", Kind.FAULT_BIT, detail={"fault": DUTY, "of": self.asked[1], "proof": "asked"})
+        self.add(102, "runner", Kind.FAULT_ENDED, detail={"fault": DUTY, "of": self.asked[1]})
+
+    def znode(self, ms: int, path: str, data: str = "", kind: Kind = Kind.CREATED) -> EventId:
+        self._zxid += 1
+        return self.add(ms, "zookeeper", kind, detail={"path": path, "data": data}, zxid=self._zxid)
+
+    def look(self, ms: int, seen: dict[str, Any]) -> EventId:
+        return self.add(ms, "i1", Kind.OK, detail={"op": LOOK, **seen})
+
+    def folders(self, ms: int, broker: int, *names: str) -> EventId:
+        return self.add(ms, "runner", FOLDERS_READ, member=f"b{broker}", detail={"folders": list(names)})
+
+    def found(self) -> Finding:
+        self.rest(9000)
+        return CHECKS["duty_target"].judge(self.history())
+
+
+def seen_with(*path: str | int, value: object) -> dict[str, Any]:
+    """SEEN with another value in one place; None takes it away."""
+    seen = deepcopy(SEEN)
+    *above, last = path
+    place: Any = seen
+    for each in above:
+        place = place[each]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return seen
+
+
+def created(seen: dict[str, Any] = SEEN, folders: tuple[str, ...] = ("t-0",)) -> tuple[Duties, EventId, EventId]:
+    """A topic that is created, what is seen of it in the end, and the folders of broker 2."""
+    story = Duties()
+    story.znode(110, TOPIC, assignment(1, 2))
+    story.znode(112, STATE, state(1, 1, 2))
+    story.look(150, seen_with("children", "/brokers/topics", value=[]))  # an earlier look counts for nothing
+    look = story.look(200, seen)
+    story.folders(201, 1, "t-0")
+    return story, look, story.folders(201, 2, *folders)
+
+
+def test_a_duty_that_is_done() -> None:
+    story, _, _ = created()
+    assert story.found() == Finding(
+        Outcome.CLEAN,
+        "create-topic is done, once, wherever one looks",
+        (),
+        {"count": 0, "topics": 1, "brokers": 2},
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (seen_with("children", "/brokers/ids", value=["1"]), "the brokers [1] are registered, and [1, 2] should be"),
+        (seen_with("children", "/admin/delete_topics", value=["t"]), "the request to delete t is still there"),
+        (
+            seen_with("children", "/admin", value=["delete_topics", "reassign_partitions"]),
+            "/admin/reassign_partitions is still there",
+        ),
+        (seen_with("children", "/brokers/topics", value=[]), "there are the topics [], and there should be ['t']"),
+        (seen_with("data", STATE, value=None), "t-0 has no state"),
+        (seen_with("data", STATE, value=state(1, 1)), "t-0 has the ISR [1], and [1, 2] should be in sync"),
+        (seen_with("data", STATE, value=state(3, 1, 2)), "t-0 is led by 3, which is none of [1, 2]"),
+        (seen_with("metadata", "2", value=None), "b2 tells nothing"),
+        (seen_with("metadata", "2", "brokers", value=[2]), "b2 tells clients of the brokers [2]"),
+        (seen_with("metadata", "2", "topics", value={}), "b2 tells clients of the topics []"),
+        (seen_with("metadata", "2", "topics", "t", value={}), "b2 does not tell clients of t-0"),
+        (
+            seen_with("metadata", "2", "topics", "t", "0", value=[2, [1, 2], [1, 2]]),
+            "b2 tells clients that 2 leads t-0 with the ISR [1, 2], and ZooKeeper has 1 and [1, 2]",
+        ),
+        (
+            seen_with("metadata", "2", "topics", "t", "0", value=[1, [2, 1], [1, 2]]),
+            "b2 tells clients of the replicas [2, 1] of t-0",
+        ),
+        (
+            seen_with("metadata", "2", "topics", "t", "1", value=[1, [1, 2], [1, 2]]),
+            "b2 tells clients of the partitions [1] of t",
+        ),
+    ],
+)
+def test_each_place_is_looked_at(seen: dict[str, Any], why: str) -> None:
+    story, look, _ = created(seen)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (story.asked, look))
+    assert why == finding.why.removeprefix("create-topic: ")
+
+
+def test_other_replicas_than_were_asked_for() -> None:
+    story, _, _ = created(seen_with("data", TOPIC, value=assignment(2, 1)))
+    assert story.found().why == "create-topic: t has the replicas {0: (2, 1)}, and should have {0: (1, 2)}"
+
+
+def test_a_reassignment_that_is_not_finished() -> None:
+    half = json.loads(assignment(1, 2)) | {"removing_replicas": {"0": [3]}}
+    story, _, _ = created(seen_with("data", TOPIC, value=json.dumps(half)))
+    assert story.found().why == "create-topic: t has replicas that are being added or removed"
+
+
+@pytest.mark.parametrize(
+    ("folders", "why"),
+    [
+        ((), "b2 has no log of t-0"),
+        (("t-0", "t-1"), "b2 still has a log of t-1"),
+    ],
+)
+def test_the_disks_are_looked_at(folders: tuple[str, ...], why: str) -> None:
+    story, _, folder = created(folders=folders)
+    finding = story.found()
+    assert (finding.why, finding.witness) == (f"create-topic: {why}", (story.asked, folder))
+
+
+def test_folders_that_are_about_to_go() -> None:
+    story, _, _ = created(folders=("t-0", f"t-1.{'0' * 32}-delete"))
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_preferred_leader() -> None:
+    target = Target(brokers=(1, 2), topics={"t": {0: (2, 1)}}, topic="t", preferred=("t",))
+    story = Duties(target, "preferred-election")
+    seen = seen_with("data", TOPIC, value=assignment(2, 1))
+    for each in ("1", "2"):
+        seen["metadata"][each]["topics"]["t"]["0"] = [1, [2, 1], [1, 2]]
+    story.look(200, seen)
+    for broker in (1, 2):
+        story.folders(201, broker, "t-0")
+    assert story.found().why == "preferred-election: t-0 is led by 1, and should be by 2"
+
+
+def deleted() -> Duties:
+    story = Duties(DELETED, "delete-topic")
+    story.znode(50, TOPIC, assignment(1, 2))
+    story.znode(52, STATE, state(1, 1, 2))
+    story.znode(110, STATE, kind=Kind.DELETED)
+    seen = deepcopy(SEEN)
+    seen["children"]["/brokers/topics"], seen["data"] = [], {}
+    for each in seen["metadata"].values():
+        each["topics"] = {}
+    story.look(200, seen)
+    for broker in (1, 2):
+        story.folders(201, broker)
+    return story
+
+
+def test_a_topic_that_is_gone() -> None:
+    story = deleted()
+    story.znode(112, TOPIC, kind=Kind.DELETED)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_topic_that_came_back_for_a_moment() -> None:
+    story = deleted()
+    gone = story.znode(112, TOPIC, kind=Kind.DELETED)
+    back = story.znode(120, TOPIC, assignment(1, 2))
+    story.znode(130, TOPIC, kind=Kind.DELETED)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (gone, back))
+    assert finding.why == "delete-topic: t was as wanted, and was changed again"
+    assert finding.measures["count"] == 2  # it was deleted twice, too
+
+
+def test_a_state_that_is_created_twice() -> None:
+    story, _, _ = created()
+    story.znode(120, STATE, kind=Kind.DELETED)
+    again = story.znode(121, STATE, state(1, 1, 2))
+    finding = story.found()
+    assert (finding.outcome, finding.witness[1]) == (Outcome.VIOLATED, again)
+    assert finding.why == f"create-topic: {STATE} was created twice"
+
+
+def test_what_other_topics_do_counts_for_nothing() -> None:
+    story, _, _ = created()
+    for ms in (120, 130):
+        story.znode(ms, "/brokers/topics/t2", assignment(1, 2))
+        story.znode(ms + 1, "/brokers/topics/t2", kind=Kind.DELETED)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_without_a_look_nothing_is_known() -> None:
+    story = Duties()
+    story.folders(201, 1, "t-0")
+    assert (story.found().outcome, story.found().why) == (
+        Outcome.UNKNOWN,
+        "nobody has looked at the cluster after the duty",
+    )
+
+
+def test_a_trial_without_a_duty() -> None:
+    story = Story()
+    story.rest(9000)
+    assert not CHECKS["duty_target"].applies(story.history())

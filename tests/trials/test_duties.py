@@ -1,0 +1,111 @@
+"""duties: each duty of a controller, which is killed at one of its operations (E4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.writes import REPORTED
+from rebalance_lab.scenarios.duties import ANY, OPERATIONS, PEACEFUL, Duty, duty_of, killed_at
+from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.stages.simulated.stage import simulate
+
+
+def play(duty: Duty, kill_at: int, *, seed: int = 1, plant: str | None = None) -> tuple[History, dict[str, Finding]]:
+    plan = make_plan("duties", seed=seed, plant=plant, settings={"duty": duty.value, "kill_at": str(kill_at)})
+    history, _ = simulate(plan)
+    return history, judge(history)
+
+
+def operations(history: History) -> list[str]:
+    """What the controller has carried out of its duty, until the inspector leaves; and what it has not any more."""
+    (end,) = [each for each in history.events if each.kind is Kind.FAULT_BEGAN and each.of("target") == "i1"]
+    return [
+        str(each.of("message"))
+        for each in history.events
+        if each.kind is REPORTED and each.of("event") in ("operation", "halts") and each.at_us < end.at_us
+    ]
+
+
+def as_expected(found: dict[str, Finding]) -> None:
+    expected = scenario("duties").expects(make_plan("duties"))
+    odd = {name: each.why for name, each in found.items() if expected[name] not in (None, each.outcome)}
+    assert odd == {}
+    assert found["duty_target"].outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize("duty", Duty)
+def test_without_a_kill_each_duty_is_done_with_so_many_operations(duty: Duty) -> None:
+    history, found = play(duty, 0)
+    as_expected(found)
+    assert len(operations(history)) == OPERATIONS[duty]
+
+
+@pytest.mark.parametrize(
+    ("duty", "kill_at", "operation"),
+    [
+        (Duty.CREATE, 5, "multi: check /controller_epoch, create /brokers/topics/t2/partitions/0/state"),
+        (Duty.DELETE, 6, "StopReplica to broker"),
+        (Duty.DELETE, 19, "multi: check /controller_epoch, delete /brokers/topics/t2"),
+        (Duty.GROW, 8, "UpdateMetadata to broker"),
+        (Duty.PREFERRED, 3, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/0/state"),
+        (Duty.JOINS, 5, "UpdateMetadata to broker"),
+        (Duty.SHUTDOWN, 2, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/1/state"),
+        (Duty.FAILS, 4, "multi: check /controller_epoch, set /brokers/topics/t1/partitions/0/state"),
+    ],
+)
+def test_the_controller_dies_before_an_operation_and_the_duty_is_done(duty: Duty, kill_at: int, operation: str) -> None:
+    history, found = play(duty, kill_at)
+    as_expected(found)
+    assert len(operations(history)) == kill_at
+    assert operations(history)[-1].startswith(operation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("duty", Duty)
+def test_each_duty_is_done_wherever_the_controller_dies(duty: Duty) -> None:
+    for kill_at in range(1, OPERATIONS[duty] + 1):
+        history, found = play(duty, kill_at)
+        as_expected(found)
+        assert len(operations(history)) == kill_at
+    _, found = play(duty, OPERATIONS[duty] + 10)  # when it is done
+    as_expected(found)
+
+
+def test_half_done_duties_that_a_successor_forgets_are_found() -> None:
+    for plant, duty, kill_at in (
+        ("forgets-deletions", Duty.DELETE, 22),
+        ("forgets-new-partitions", Duty.CREATE, 3),
+        ("forgets-new-partitions", Duty.GROW, 4),
+    ):
+        _, found = play(duty, kill_at, plant=plant)
+        assert found["duty_target"].outcome is Outcome.VIOLATED, plant
+
+
+def test_the_seed_draws_the_duty_and_the_operation() -> None:
+    plans = [make_plan("duties", seed=seed) for seed in range(1, 300)]
+    assert {duty_of(each) for each in plans} == set(Duty)
+    for duty in Duty:
+        drawn = {killed_at(each) for each in plans if duty_of(each) is duty}
+        assert drawn <= set(range(1, OPERATIONS[duty] + 2))
+        assert len(drawn) > OPERATIONS[duty] / 2
+    assert all(each.number("kill_at") == ANY for each in plans)
+
+
+def test_in_the_control_no_broker_goes() -> None:
+    plans = [make_plan("duties", seed=seed, control=True) for seed in range(1, 20)]
+    assert {duty_of(each) for each in plans} == set(PEACEFUL)
+    assert {killed_at(each) for each in plans} == {0}
+    history, _ = simulate(plans[0])
+    found = judge(history)
+    as_expected(found)
+    with pytest.raises(PlanError, match="duty=broker-fails: in a control no broker goes"):
+        make_plan("duties", control=True, settings={"duty": "broker-fails"})
+
+
+def test_another_number_of_brokers() -> None:
+    with pytest.raises(PlanError, match="brokers=4: must be 3"):
+        make_plan("duties", settings={"brokers": "4"})
