@@ -108,6 +108,7 @@ SWEEPS = (
     ),
     Sweep("isr-per-partition", BROKERS, simulated=220),
     Sweep("placement", BROKERS, simulated=220),
+    Sweep("grow-only", BROKERS, simulated=220),
     *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, live=2, simulated=30) for allowed in ("true", "false")),
 )
 

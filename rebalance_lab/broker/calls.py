@@ -54,7 +54,8 @@ class BrokerConfig:
     `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching; `lab_keeps_metadata`: a
     broker does not take over metadata of a partition whose leader is the same; `lab_never_answers`: a
     leader of a later epoch than the first answers no write; `lab_never_resigns`: a broker whose session expires goes
-    on to believe that it is the controller.
+    on to believe that it is the controller; `lab_removes_partitions`: a topic gets fewer partitions if a client asks
+    for it.
     """
 
     broker_id: int
@@ -108,6 +109,7 @@ class BrokerConfig:
     lab_never_resigns: bool = False
     lab_broker_epochs: bool = True
     lab_halts: bool = False
+    lab_removes_partitions: bool = False
 
     @property
     def imbalance(self) -> Imbalance | None:

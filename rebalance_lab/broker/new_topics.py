@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import structs
+
 from controller.placement import InvalidPartitions, PlacementError, RacksMissing, Start, place, place_wrongly
 from rebalance_lab.broker.calls import Parts
 from rebalance_lab.broker.log.names import InvalidTopic, check_topic
@@ -150,6 +152,10 @@ async def add_partitions(
     if not before:
         raise unknown(topic)
     if count < len(before):
+        if parts.config.lab_removes_partitions:
+            kept = {each: replicas for each, replicas in before.items() if each < count}
+            await parts.topics.grow(topic, structs.replace(known, partitions={}), kept)
+            return
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
             f"Topic currently has {len(before)} partitions, which is higher than the requested {count}.",

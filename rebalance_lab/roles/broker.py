@@ -49,6 +49,7 @@ class BrokerPlant(PlantedBug):
     LATE_ORDERS = "obeys-late-orders", "a broker that obeys an update of a deposed controller after its successor's"
     KEEPS_SHIFT = "keeps-shift", "a broker that places a topic's later partitions with the gap of the first ones"
     FEWER_REPLICAS = "makes-fewer-replicas", "a broker that creates a topic with fewer replicas than asked for"
+    REMOVES_PARTITIONS = "removes-partitions", "a broker that takes partitions from a topic if a client asks for it"
     FORGETS_DELETIONS = "forgets-deletions", "a controller that does not go on with deletions that another began"
     FORGETS_NEW = "forgets-new-partitions", "a controller that elects nobody for partitions that never had a leader"
     IDS_ONLY = "looks-at-ids-only", "a controller that takes a broker which died and came back for one that stayed"
@@ -65,6 +66,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.WATCHES_ONCE: ("lab_election_bug", ElectionBug.WATCHES_ONCE),
     BrokerPlant.LAST_EPOCH: ("lab_election_bug", ElectionBug.WRITES_LAST_EPOCH),
     BrokerPlant.FIRST_ONLY: ("lab_election_bug", ElectionBug.SHRINKS_FIRST),
+    BrokerPlant.REMOVES_PARTITIONS: ("lab_removes_partitions", True),
     BrokerPlant.FORGETS_DELETIONS: ("lab_election_bug", ElectionBug.FORGETS_DELETIONS),
     BrokerPlant.FORGETS_NEW: ("lab_election_bug", ElectionBug.FORGETS_NEW),
     BrokerPlant.KEEPS_SHIFT: ("lab_placement_bug", PlacementBug.KEEPS_SHIFT),

@@ -222,6 +222,7 @@ OF_TRIALS_ONLY = {
     "lab_never_resigns",
     "lab_broker_epochs",
     "lab_halts",
+    "lab_removes_partitions",
 }
 
 

@@ -74,6 +74,18 @@ class OutsideLab(LogLab):
         """That were carried out while a broker counts them."""
         return self._seen.operations
 
+    # -- a client with keys --------------------------------------------------------------------
+
+    async def resized(self, count: int) -> None:
+        """Wait until brokers have answered so many requests for another number of partitions."""
+        await self.until(
+            lambda: self._seen.resizes_answered >= count, f"the answers to {count} requests for partitions"
+        )
+
+    async def keyed_read(self) -> None:
+        """Wait until the client has read the topic with keys."""
+        await self.until(lambda: self._seen.keyed_read, "the read of the topic with keys")
+
     # -- looks --------------------------------------------------------------------------------
 
     async def look(self) -> Event:

@@ -107,6 +107,7 @@ class ProducerOptions(ClientOptions):
 class ClientPlant(PlantedBug):
     """Planted bugs of a client."""
 
+    IGNORES_KEYS = "ignores-keys", "a client that writes records with keys to the partitions in turn"
     ACKS_ONE = "asks-for-one-ack", "a client that claims acks=all, and asks the leader alone to acknowledge"
 
 

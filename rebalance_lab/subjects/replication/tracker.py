@@ -10,6 +10,7 @@ from rebalance_lab.broker import halting
 from rebalance_lab.history.creations import CREATE_TOPIC
 from rebalance_lab.history.duties import LOOK
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.keyed import CONSUME_KEYED, KEYED, RESIZE
 from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
 from rebalance_lab.history.writes import PRODUCE, REPORTED
 from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
@@ -29,7 +30,8 @@ class ReplicationTracker(LogTracker):
     follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
     znode and what brokers believe. `led`: broker -> the last leader epoch in which it believed that it leads.
     `reigns`: of controllers, so far. `appended_us`: broker -> when it has written its last batch as a leader.
-    `unanswered`: writes whose outcome the client does not know. `counting`, `halted`: what brokers have reported of the
+    `unanswered`: writes whose outcome the client does not know. `resizes_answered`: requests for another number of
+    partitions, and whether the topic with keys was read. `counting`, `halted`: what brokers have reported of the
     operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an
     inspector that it has ended, and when that began. `states`: of all partitions, by their paths."""
 
@@ -41,6 +43,8 @@ class ReplicationTracker(LogTracker):
     led: dict[str, int] = field(default_factory=dict)
     followed: dict[str, int] = field(default_factory=dict)
     creations_answered: int = 0
+    resizes_answered: int = 0
+    keyed_read: bool = False
     counting: Event | None = None
     halted: Event | None = None
     operations: int = 0
@@ -68,6 +72,9 @@ class ReplicationTracker(LogTracker):
             self.creations_answered += 1
         elif event.kind is Kind.INFO and event.of("op") == PRODUCE:
             self.unanswered += 1
+        elif event.kind in {Kind.OK, Kind.FAILED_OP} and event.of("op") in KEYED:
+            self.resizes_answered += event.of("op") == RESIZE
+            self.keyed_read |= event.kind is Kind.OK and event.of("op") == CONSUME_KEYED
         elif event.of("op") == LOOK:
             self._look(event)
         else:

@@ -1,0 +1,127 @@
+"""Partitions are added and never removed, and keys move exactly when they are added (claim P3).
+
+A request for more partitions is done; one for fewer is refused with INVALID_PARTITIONS, and the topic keeps them all.
+While the number of partitions stays, a record is in the partition that Kafka's default partitioner gives its key (the
+hash murmur2, modulo the number), so its partition keeps the order of a key. When the number grows, keys move: the
+records of such a key are in two partitions, and nothing says in which order. So records are looked at in the order in
+which they were sent: the partition of a key changes only as another number of partitions explains it, from a smaller to
+a larger one; within a partition offsets rise; and what was acknowledged is read in the end where it was acknowledged.
+
+Witness: the request and its answer, or the znode; or two acknowledgements, or one and the read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.keyed import CONSUME_KEYED, PRODUCE_KEYED, RESIZE
+from rebalance_lab.history.views import events_of, grouped
+from rebalance_lab.wire.cluster import read_assignment
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.partitioner import partition_for
+from rebalance_lab.wire.paths import topic_path
+
+Wrong = tuple[str, Event, Event]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, what breaks the rule; `moved`, keys with records in two partitions; `stayed`, the other keys;
+    `refused`, requests for fewer partitions."""
+    acknowledged = keyed_writes(history)
+    topic = str(acknowledged[0].topic)
+    written = [each for each in events_of(history, Kind.CREATED, Kind.CHANGED) if each.of("path") == topic_path(topic)]
+    read = next((each for each in events_of(history, Kind.OK) if each.of("op") == CONSUME_KEYED), None)
+    if read is None:
+        return unknown(history, "the topic was not read after the writes")
+    by_key = grouped(acknowledged, lambda each: str(each.of("key")))
+    counts = [len(read_assignment(topic, str(each.of("data")).encode()).replicas) for each in written]
+    wrong = [
+        *_resizes(history, written, counts),
+        *(found for key, its in by_key.items() for found in _moves(key, its, counts)),
+        *_not_read(acknowledged, read),
+    ]
+    moved = sum(len({each.of("partition") for each in its}) > 1 for its in by_key.values())
+    refused = sum(each.of("op") == RESIZE for each in events_of(history, Kind.FAILED_OP))
+    measures = {"count": len(wrong), "moved": moved, "stayed": len(by_key) - moved, "refused": refused}
+    if wrong:
+        why, *witness = wrong[0]
+        return violated(why, tuple(each.id for each in witness), measures)
+    nothing = None if moved or history.trial.control else "no key has moved"
+    why = f"{moved} of {len(by_key)} keys moved, when there were more partitions, and no partition went"
+    return not_violated(history, why, measures, vacuous=nothing)
+
+
+def keyed_writes(history: History) -> list[Event]:
+    """The OK of each write of a record with a key, in the order in which they were sent."""
+    return [each for each in events_of(history, Kind.OK) if each.of("op") == PRODUCE_KEYED]
+
+
+def _resizes(history: History, written: Sequence[Event], counts: Sequence[int]) -> Iterator[Wrong]:
+    """Requests that were not answered as they should be, and writes that take partitions away."""
+    for (_, before), (event, after) in pairwise(zip(written, counts, strict=True)):
+        if after < before:
+            yield f"the topic had {before} partitions, and then {after}", written[0], event
+    asked = {(each.actor, each.n): each for each in events_of(history, Kind.INVOKED) if each.of("op") == RESIZE}
+    for answer in events_of(history, Kind.OK, Kind.FAILED_OP):
+        request = asked.get((answer.actor, int(str(answer.of("of"))))) if answer.of("op") == RESIZE else None
+        if request is None or answer.of("error") == ErrorCode.NOT_CONTROLLER.name:
+            continue
+        wanted, error = int(str(request.of("partitions"))), answer.of("error")
+        before = max(count for each, count in zip(written, counts, strict=True) if each.at_us <= request.at_us)
+        expected = None if wanted > before else ErrorCode.INVALID_PARTITIONS.name
+        if error != expected:
+            told = error or "without an error"
+            yield f"{wanted} partitions were asked for, of a topic with {before}: answered {told}", request, answer
+
+
+def _moves(key: str, writes: Sequence[Event], counts: Sequence[int]) -> Iterator[Wrong]:
+    """Records of a key that are elsewhere than a number of partitions explains, or not in order in their partition."""
+    sizes = sorted(set(counts))
+    at = 0
+    last: dict[object, Event] = {}
+    for event in writes:
+        partition = event.of("partition")
+        fits = [each for each in range(at, len(sizes)) if partition_for(key.encode(), sizes[each]) == partition]
+        where = f"number {event.of('number')} of key {key} is in partition {partition}"
+        if not fits:
+            yield f"{where}, where no number of partitions puts it", writes[0], event
+        else:
+            at = fits[0]
+        before = last.get(partition)
+        if before is not None and _offset(event) <= _offset(before):
+            yield f"{where} before number {before.of('number')}, which was sent before it", before, event
+        last[partition] = event
+
+
+def _offset(event: Event) -> int:
+    return int(str(event.of("offset")))
+
+
+def _not_read(writes: Sequence[Event], read: Event) -> Iterator[Wrong]:
+    records = read.of("records")
+    assert isinstance(records, list | tuple)
+    there = {(int(partition), int(offset), str(key), int(number)) for partition, offset, key, number in records}
+    for each in writes:
+        place = int(str(each.of("partition"))), _offset(each)
+        if (*place, str(each.of("key")), int(str(each.of("number")))) not in there:
+            yield f"number {each.of('number')} was acknowledged in partition {place[0]} and is not there", each, read
+
+
+CHECK = Check(
+    name="grow_only",
+    compares=(Layer.OP, Layer.REGISTRY),
+    meaning="A topic lost partitions, or the records of a key went astray without growth.",
+    together="Only a larger number of partitions explains another partition of a key, and partitions never go.",
+    plants=(
+        Planted("removes-partitions", "grow-only", settings={}),
+        Planted("ignores-keys", "grow-only", settings={}),
+    ),
+    judge=judge,
+    applies_to=(REPLICATION,),
+    looks_at=keyed_writes,
+)

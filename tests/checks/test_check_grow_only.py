@@ -1,0 +1,172 @@
+"""grow_only, on histories written by hand. Key k1 has partition 1 of 2, and 2 of 3; k5 has partition 0 of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.keyed import CONSUME_KEYED, PRODUCE_KEYED, RESIZE
+from rebalance_lab.wire.kafka.partitioner import partition_for
+
+
+class Keyed(Story):
+    """Topic t, which has 2 partitions at first."""
+
+    def __init__(self, *, control: bool = False) -> None:
+        super().__init__(control=control)
+        self._zxid = 0
+        self._records: list[tuple[int, int, str, int]] = []
+        self.first = self.has(10, 2)
+        if not control:
+            began = self.add(15, "runner", Kind.FAULT_BEGAN, detail={"fault": "resize", "target": "k1"})
+            for kind in (Kind.FAULT_BIT, Kind.FAULT_ENDED):
+                detail = {"fault": "resize", "target": "k1", "of": began[1], "proof": "answers"}
+                self.add(16, "runner", kind, detail=detail)
+
+    def has(self, ms: int, partitions: int) -> EventId:
+        self._zxid += 1
+        data = json.dumps({"version": 1, "partitions": {str(each): [1] for each in range(partitions)}})
+        kind = Kind.CREATED if self._zxid == 1 else Kind.CHANGED
+        return self.add(ms, "zookeeper", kind, detail={"path": "/brokers/topics/t", "data": data}, zxid=self._zxid)
+
+    def wrote(self, ms: int, number: int, key: str, partition: int, offset: int, *, read: bool = True) -> EventId:
+        if read:
+            self._records.append((partition, offset, key, number))
+        detail = {"op": PRODUCE_KEYED, "number": number, "key": key, "partition": partition, "offset": offset}
+        return self.add(ms, "k1", Kind.OK, topic="t", detail=detail)
+
+    def resize(self, ms: int, partitions: int, error: str | None = None) -> tuple[EventId, EventId]:
+        asked = self.add(ms, "k1", Kind.INVOKED, topic="t", detail={"op": RESIZE, "partitions": partitions})
+        detail = {"op": RESIZE, "of": asked[1], "partitions": partitions, **({} if error is None else {"error": error})}
+        return asked, self.add(ms + 4, "k1", Kind.OK if error is None else Kind.FAILED_OP, topic="t", detail=detail)
+
+    def grown(self) -> None:
+        """Both keys are written, the topic grows, and both are written again."""
+        self.wrote(20, 1, "k1", 1, 0)
+        self.wrote(21, 2, "k5", 0, 0)
+        self.resize(30, 3)
+        self.has(32, 3)
+        self.wrote(40, 3, "k1", 2, 0)
+        self.wrote(41, 4, "k5", 0, 1)
+
+    def found(self, more: Sequence[tuple[int, int, str, int]] = ()) -> Finding:
+        self.read = self.add(
+            80, "k1", Kind.OK, topic="t", detail={"op": CONSUME_KEYED, "records": [*self._records, *more]}
+        )
+        self.rest(9000)
+        return CHECKS["grow_only"].judge(self.history())
+
+
+def test_where_the_keys_are() -> None:
+    assert [partition_for(key, count) for count in (2, 3) for key in (b"k1", b"k5")] == [1, 0, 2, 0]
+
+
+def test_growth_moves_one_key_and_shrinking_is_refused() -> None:
+    story = Keyed()
+    story.grown()
+    story.resize(50, 2, "INVALID_PARTITIONS")
+    assert story.found() == Finding(
+        Outcome.CLEAN,
+        "1 of 2 keys moved, when there were more partitions, and no partition went",
+        (),
+        {"count": 0, "moved": 1, "stayed": 1, "refused": 1},
+    )
+
+
+def test_no_key_has_moved() -> None:
+    story = Keyed()
+    story.wrote(20, 1, "k5", 0, 0)
+    assert (story.found().outcome, story.found().why) == (Outcome.UNKNOWN, "no key has moved")
+
+
+def test_the_control() -> None:
+    story = Keyed(control=True)
+    story.wrote(20, 1, "k1", 1, 0)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_key_that_moves_without_growth() -> None:
+    story = Keyed()
+    first = story.wrote(20, 1, "k1", 1, 0)
+    moved = story.wrote(30, 2, "k1", 0, 0)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (first, moved))
+    assert finding.why == "number 2 of key k1 is in partition 0, where no number of partitions puts it"
+
+
+def test_a_key_that_moves_back() -> None:
+    story = Keyed()
+    story.grown()
+    back = story.wrote(50, 5, "k1", 1, 1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness[1]) == (Outcome.VIOLATED, back)
+
+
+def test_a_partition_out_of_order() -> None:
+    story = Keyed()
+    story.grown()
+    first = story.wrote(50, 5, "k1", 2, 7)
+    second = story.wrote(51, 6, "k1", 2, 6)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (first, second))
+    assert finding.why == "number 6 of key k1 is in partition 2 before number 5, which was sent before it"
+
+
+def test_a_topic_that_shrinks() -> None:
+    story = Keyed()
+    story.grown()
+    story.resize(50, 2)
+    shrunk = story.has(52, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (story.first, shrunk))
+    assert finding.measures["count"] == 2  # and it was answered without an error
+
+
+@pytest.mark.parametrize(
+    ("partitions", "error", "told"),
+    [
+        (2, None, "2 partitions were asked for, of a topic with 3: answered without an error"),
+        (2, "POLICY_VIOLATION", "2 partitions were asked for, of a topic with 3: answered POLICY_VIOLATION"),
+        (4, "INVALID_PARTITIONS", "4 partitions were asked for, of a topic with 3: answered INVALID_PARTITIONS"),
+    ],
+)
+def test_answers_that_are_wrong(partitions: int, error: str | None, told: str) -> None:
+    story = Keyed()
+    story.grown()
+    witness = story.resize(50, partitions, error)
+    finding = story.found()
+    assert (finding.outcome, finding.why, finding.witness) == (Outcome.VIOLATED, told, witness)
+
+
+def test_a_controller_that_has_moved_has_answered_nothing() -> None:
+    story = Keyed()
+    story.grown()
+    story.resize(50, 4, "NOT_CONTROLLER")
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_record_that_is_lost() -> None:
+    story = Keyed()
+    story.grown()
+    lost = story.wrote(50, 5, "k5", 0, 2, read=False)
+    finding = story.found([(0, 2, "k5", 6)])
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (lost, story.read))
+
+
+def test_a_trial_without_keys() -> None:
+    story = Story()
+    story.rest(9000)
+    assert not CHECKS["grow_only"].applies(story.history())
+
+
+def test_nothing_was_read() -> None:
+    story = Keyed()
+    story.grown()
+    story.rest(9000)
+    finding = CHECKS["grow_only"].judge(story.history())
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "the topic was not read after the writes")
