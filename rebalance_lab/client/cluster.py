@@ -124,6 +124,7 @@ class ClusterClient:
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._leaders: dict[tuple[str, int], int] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
         self._open: dict[Address, _Broker] = {}
 
     # -- requests ---------------------------------------------------------------------------
@@ -211,7 +212,8 @@ class ClusterClient:
         self.controller_id = response.controller_id
         for topic in response.topics:
             for each in topic.partitions:
-                self._leaders[(topic.name or "", each.partition_index)] = each.leader_id
+                partition = topic.name or "", each.partition_index
+                self._leaders[partition], self._epochs[partition] = each.leader_id, each.leader_epoch
         return response.topics
 
     async def leader(self, topic: str, partition: int) -> int:
@@ -226,6 +228,11 @@ class ClusterClient:
         if leader not in self.nodes:
             raise NoBroker(f"partition {topic}-{partition} has no leader now")
         return leader
+
+    async def leader_epoch(self, topic: str, partition: int) -> int:
+        """The leader epoch in which that broker leads, as far as the brokers have said so. Errors as of `leader`."""
+        await self.leader(topic, partition)
+        return self._epochs[topic, partition]
 
     def known_leader(self, topic: str, partition: int) -> int | None:
         """The broker that leads, as far as is known without asking."""

@@ -15,6 +15,11 @@ from rebalance_lab.wire.kafka.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from rebalance_lab.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rebalance_lab.wire.kafka.records import (
     Compression,
@@ -25,7 +30,7 @@ from rebalance_lab.wire.kafka.records import (
     check_batch,
     records,
 )
-from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER
+from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER, NO_LEADER_EPOCH
 
 #: Who acknowledges a write: all replicas in sync, the leader alone, or nobody.
 ACKS_ALL = -1
@@ -62,11 +67,18 @@ class Fetched(NamedTuple):
 
 
 class ReplicaRecord(NamedTuple):
-    """A record as one replica has it. `leader_epoch`: that of its batch."""
+    """A record as a log has it. `leader_epoch`: that of its batch."""
 
     offset: int
     leader_epoch: int
     value: bytes | None
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ends in a log: at the offset before which its last record stands."""
+
+    leader_epoch: int
+    offset: int
 
 
 @dataclass(slots=True)
@@ -166,6 +178,39 @@ async def fetch_replica(
     response = await cluster.ask_node(broker_id, asked)
     (result,) = response.responses[0].partitions
     _check(cluster, topic, partition, result.error_code)
+    return _with_epochs(result, offset)
+
+
+async def fetch_committed(
+    cluster: ClusterClient, topic: str, partition: int, offset: int, *, current_epoch: int, max_wait_ms: int
+) -> tuple[ReplicaRecord, ...]:
+    """What is committed from `offset` on, with the leader epochs, from a leader of the epoch `current_epoch`; another
+    one refuses (KIP-320). NO_LEADER_EPOCH: from any, as before Kafka 2.1. Errors as of `fetch`."""
+    asked = _fetch_request(topic, {partition: offset}, max_wait_ms, current_epoch=current_epoch)
+    response = await cluster.ask_leader(topic, partition, asked)
+    (result,) = response.responses[0].partitions
+    _check(cluster, topic, partition, result.error_code)
+    return _with_epochs(result, offset)
+
+
+async def end_of_epoch(
+    cluster: ClusterClient, topic: str, partition: int, leader_epoch: int, *, current_epoch: int
+) -> EpochEnd | None:
+    """Where the largest leader epoch up to `leader_epoch` ends in the log of the leader of `current_epoch`; None if it
+    knows none. Errors as of `produce`."""
+    wanted = OffsetForLeaderPartition(
+        partition=partition, current_leader_epoch=current_epoch, leader_epoch=leader_epoch
+    )
+    asked = OffsetForLeaderEpochRequest(
+        replica_id=CONSUMER, topics=(OffsetForLeaderTopic(topic=topic, partitions=(wanted,)),)
+    )
+    response = await cluster.ask_leader(topic, partition, asked)
+    (result,) = response.topics[0].partitions
+    _check(cluster, topic, partition, result.error_code)
+    return None if min(result.leader_epoch, result.end_offset) < 0 else EpochEnd(result.leader_epoch, result.end_offset)
+
+
+def _with_epochs(result: PartitionData, offset: int) -> tuple[ReplicaRecord, ...]:
     data = bytes(result.records or b"")
     return tuple(
         ReplicaRecord(each.offset, header.leader_epoch, each.value)
@@ -176,10 +221,20 @@ async def fetch_replica(
 
 
 def _fetch_request(
-    topic: str, offsets: Mapping[int, int], max_wait_ms: int, *, replica_id: int = CONSUMER
+    topic: str,
+    offsets: Mapping[int, int],
+    max_wait_ms: int,
+    *,
+    replica_id: int = CONSUMER,
+    current_epoch: int = NO_LEADER_EPOCH,
 ) -> FetchRequest:
     wanted = tuple(
-        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+        FetchPartition(
+            partition=partition,
+            current_leader_epoch=current_epoch,
+            fetch_offset=offset,
+            partition_max_bytes=_FETCH_BYTES,
+        )
         for partition, offset in offsets.items()
     )
     return FetchRequest(

@@ -3,7 +3,8 @@
 A client writes numbered records with acks=all, one at a time. In each round some brokers suffer a fault at a random
 moment: after the acknowledgement of a share of the writes, a replica that is in sync according to ZooKeeper is chosen
 to be spared, and the victims are drawn from the others. Once all are back and in sync, the next round begins. In the
-end the client reads everything, and every replica is read. In the control nothing fails.
+end the client reads everything, and every replica is read. With `reader` another client reads along, which knows leader
+epochs (KIP-320): what it has read must stay. In the control nothing fails.
 """
 
 from __future__ import annotations
@@ -11,13 +12,21 @@ from __future__ import annotations
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.client.consumer import Reset
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.power_loss import lose_power, perhaps_lose_power
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    AlongOptions,
+    BrokerNode,
+    ProducerOptions,
+    ReplicationLab,
+)
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
@@ -48,6 +57,8 @@ async def committed_data(lab: ReplicationLab) -> None:
     draws = RandomStream(plan.seed, "runner", "faults")
     await lab.assemble()
     lab.start("c1", ProducerOptions())
+    if plan.switch("reader"):
+        lab.start("c2", AlongOptions(epochs=True, reset=Reset.LATEST))
     lab.phase("control" if plan.control else "faults")
     rounds = 0 if plan.control else plan.number("rounds")
     for number in range(rounds):
@@ -55,6 +66,8 @@ async def committed_data(lab: ReplicationLab) -> None:
         await lab.tasks.sleep(draws.below(FAULT_WITHIN_US))
         await fault_round(lab, draws)
         await lab.in_sync()
+    if plan.switch("reader"):
+        await lab.read_to_end()
     await lab.conclude()
 
 
@@ -103,7 +116,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     rules may lose records anyway. A broker that comes back without its records leads again if it is the last of the
     ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone. A leader
     that is cut off may be told late of another ISR. A fetch that a cut has held back may let a follower join that has
-    been started again meanwhile and does not fetch yet, so that the leader soon drops it."""
+    been started again meanwhile and does not fetch yet, so that the leader soon drops it. Where records may be lost, or
+    replicas differ, a reader may have read them, and another record may stand where it has been."""
     late = None if plan.text("fault") in {ANY, "cut"} and not plan.control else Outcome.CLEAN
     held_back = plan.text("fault") == ANY and plan.number("victims") > 1 and not plan.control
     early = None if held_back else Outcome.CLEAN
@@ -113,12 +127,22 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
             lost_write=None,
             leader_completeness=None,
             replica_divergence=None,
+            changed_read=None,
+            poll_skip=None,
             frozen_isr=late,
             early_shrink=early,
         )
     forgets = plan.text("fault") in {ANY, "power-loss"} and plan.number("flush_messages") != 1
     lost = None if forgets and not plan.control else Outcome.CLEAN
-    return usual(REPLICATION, lost_write=lost, leader_completeness=lost, frozen_isr=late, early_shrink=early)
+    return usual(
+        REPLICATION,
+        lost_write=lost,
+        leader_completeness=lost,
+        changed_read=lost,
+        poll_skip=lost,
+        frozen_isr=late,
+        early_shrink=early,
+    )
 
 
 def demands(plan: Plan) -> None:
@@ -146,6 +170,7 @@ SCENARIO = Scenario(
     summary="brokers fail at random, one in-sync replica is spared; nothing committed may be lost",
     parameters=(
         Parameter("rounds", 3, "times", "how often brokers fail", 1),
+        Parameter("reader", False, "", "whether another client reads along"),
         *ROUND,
         *COMMON,
     ),

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from rebalance_lab.analysis.results import TrialOutcome
-from rebalance_lab.checks import lost_write
+from rebalance_lab.checks import lost_write, poll_skip
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.partition_states import partition_states
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import NO_PARTITION
+from rebalance_lab.history.reads import polls
 from rebalance_lab.history.replicas import FOLLOWS, LEADS, TRUNCATED, replica_reads
 from rebalance_lab.history.writes import PRODUCE, attempts, final_read, records_of
 from rebalance_lab.report.deeds import deeds
@@ -231,7 +232,16 @@ def _end(history: History) -> str:
     values = [value for _, value in records_of(read)]
     extra = len(values) - len(set(values))
     twice = f"; {count(extra, 'record')} {'is' if extra == 1 else 'are'} there again" if extra else ""
-    return f"{found}; {kept}{twice}{_replicas(list(replica_reads(history).values()))}."
+    return f"{found}; {kept}{twice}{_replicas(list(replica_reads(history).values()))}{_along(history)}."
+
+
+def _along(history: History) -> str:
+    """What a reader that has read along has missed."""
+    readers = sorted({event.actor for event in polls(history)})
+    if not readers:
+        return ""
+    missed = poll_skip.judge(history).measures["count"]
+    return f"; {members_named(readers)} read along, and missed {count(missed, 'record') if missed else 'none of them'}"
 
 
 def _replicas(reads: Sequence[Event]) -> str:

@@ -15,7 +15,7 @@ from rebalance_lab.client.cluster import REQUEST_TIMEOUT_MS
 from rebalance_lab.client.records import ACKS_ALL
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.rest import NodeState, NodeTracker
-from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED
+from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED, records_of
 from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
 from rebalance_lab.roles.log_client import LogClientSpec
 from rebalance_lab.trials.lab import START_LIMIT_MS, Lab, NodeHandle
@@ -90,10 +90,13 @@ class ClientOptions(NodeOptions):
 
 @dataclass(slots=True)
 class LogTracker(NodeTracker):
-    """It counts the writes that were acknowledged, sees the read at the end, and who has registered. `writes_no_more`:
-    the first attempt to read has begun."""
+    """It counts the writes that were acknowledged, sees the read at the end, and who has registered.
+    `acknowledged_end`: the offset behind the last acknowledged record. `writes_no_more`: the first attempt to read has
+    begun. `end`: the offset behind the last record that the read found."""
 
     acknowledged: int = 0
+    acknowledged_end: int = 0
+    end: int = 0
     writes_no_more: bool = False
     has_read: bool = False
     registered: set[str] = field(default_factory=set)
@@ -105,9 +108,14 @@ class LogTracker(NodeTracker):
         if event.kind is Kind.INVOKED and event.of("op") == CONSUME:
             self.writes_no_more = True
             return True
-        if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME}:
-            self.acknowledged += event.of("op") == PRODUCE
-            self.has_read = self.has_read or event.of("op") == CONSUME
+        if event.kind is Kind.OK and event.of("op") == PRODUCE:
+            self.acknowledged += 1
+            if event.of("offset") is not None:
+                self.acknowledged_end = int(str(event.of("offset"))) + 1
+            return True
+        if event.kind is Kind.OK and event.of("op") == CONSUME:
+            self.has_read = True
+            self.end = max((offset + 1 for offset, _ in records_of(event)), default=0)
             return True
         return NodeTracker.feed(self, event)
 

@@ -12,10 +12,12 @@ from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.client.consumer import Reset
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.rest import NodeState
 from rebalance_lab.roles.broker import BrokerPlant
 from rebalance_lab.roles.outside_client import OutsideClientSpec
+from rebalance_lab.roles.partition_reader import PartitionReaderSpec
 from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
 from rebalance_lab.roles.values import LEAST_BYTES
 from rebalance_lab.subjects.broker_log.subject import (
@@ -109,6 +111,10 @@ class ClientPlant(PlantedBug):
 
     IGNORES_KEYS = "ignores-keys", "a client that writes records with keys to the partitions in turn"
     ACKS_ONE = "asks-for-one-ack", "a client that claims acks=all, and asks the leader alone to acknowledge"
+    NEVER_VALIDATES = (
+        "never-validates",
+        "a reader that names its leader epoch, and does not ask where its last one ended",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,29 @@ class ReaderOptions(NodeOptions):
             brokers=self.brokers,
             topic=TOPIC,
             folders={each: _files(events, each) for each in self.brokers} if plan.has_real_nodes else {},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlongOptions(NodeOptions):
+    """The reader that reads along. `epochs`: whether it knows leader epochs (KIP-320)."""
+
+    epochs: bool
+    reset: Reset
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> PartitionReaderSpec:
+        return PartitionReaderSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            connect=connect,
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            topic=TOPIC,
+            request_timeout_ms=plan.number("request_timeout_ms"),
+            epochs=self.epochs,
+            validates=self.epochs and plan.plant != ClientPlant.NEVER_VALIDATES,
+            reset=self.reset,
         )
 
 
@@ -219,6 +248,28 @@ class ReplicationLab(OutsideLab):
     async def truncated(self, follower: BrokerNode, count: int = 1) -> None:
         """Wait until a follower has cut its log so often."""
         await self.until(lambda: self._replicas.cuts[follower.actor] >= count, f"cut {count} of {follower.actor}'s log")
+
+    async def read_so_far(self) -> None:
+        """Wait until the reader that reads along has read all that is acknowledged now."""
+        tracker, end = self._replicas, self._replicas.acknowledged_end
+        await self.until(lambda: tracker.position >= end, f"the reader's read up to offset {end}")
+
+    async def read_to_end(self) -> None:
+        """Wait until the client has read the whole log, and the reader that reads along has got as far."""
+        await self.all_read()
+        tracker = self._replicas
+        await self.until(lambda: tracker.position >= tracker.end, f"the reader's read up to offset {tracker.end}")
+
+    async def moved(self) -> None:
+        """Wait until the position of the reader that reads along has been moved once."""
+        await self.until(lambda: self._replicas.moves > 0, "a move of the reader's position")
+
+    async def written_beyond_reader(self, count: int) -> None:
+        """Wait until records are acknowledged up to so many behind the position of the reader that reads along."""
+        tracker = self._replicas
+        await self.until(
+            lambda: tracker.acknowledged_end >= tracker.position + count, f"{count} records behind the reader"
+        )
 
     async def prefer(self) -> None:
         """Have the preferred replica lead, as tools up to Kafka 2.3 ask for it: by a znode."""

@@ -11,6 +11,7 @@ from rebalance_lab.history.creations import CREATE_TOPIC
 from rebalance_lab.history.duties import LOOK
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.keyed import CONSUME_KEYED, KEYED, RESIZE
+from rebalance_lab.history.reads import MOVED, POLLED, position_after
 from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
 from rebalance_lab.history.writes import PRODUCE, REPORTED
 from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
@@ -33,12 +34,15 @@ class ReplicationTracker(LogTracker):
     `unanswered`: writes whose outcome the client does not know. `resizes_answered`: requests for another number of
     partitions, and whether the topic with keys was read. `counting`, `halted`: what brokers have reported of the
     operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an
-    inspector that it has ended, and when that began. `states`: of all partitions, by their paths."""
+    inspector that it has ended, and when that began. `states`: of all partitions, by their paths. `position`: of the
+    reader that reads along; `moves`: how often it was moved."""
 
     replicas_read: set[int] = field(default_factory=set)
     batches: Counter[str] = field(default_factory=Counter)
     appended_us: dict[str, int] = field(default_factory=dict)
     unanswered: int = 0
+    position: int = 0
+    moves: int = 0
     cuts: Counter[str] = field(default_factory=Counter)
     led: dict[str, int] = field(default_factory=dict)
     followed: dict[str, int] = field(default_factory=dict)
@@ -75,6 +79,9 @@ class ReplicationTracker(LogTracker):
         elif event.kind in {Kind.OK, Kind.FAILED_OP} and event.of("op") in KEYED:
             self.resizes_answered += event.of("op") == RESIZE
             self.keyed_read |= event.kind is Kind.OK and event.of("op") == CONSUME_KEYED
+        elif event.kind in {POLLED, MOVED}:
+            self.position = position_after(event)
+            self.moves += event.kind is MOVED
         elif event.of("op") == LOOK:
             self._look(event)
         else:
