@@ -52,12 +52,13 @@ class TestSoak:
         assert numbers == sorted(set(numbers))
         assert len(numbers) > 500
 
-    def test_a_leader_that_acknowledges_before_its_followers_have_it_is_caught(
-        self, tmp_path: Path, client: str
+    @pytest.mark.parametrize("plant", ["acks-before-replication", "asks-for-one-ack"])
+    def test_records_acknowledged_before_the_followers_have_them_are_missed(
+        self, tmp_path: Path, client: str, plant: str
     ) -> None:
-        """Its followers are half a second late, so that each leader that dies has acknowledged what they lack."""
+        """The followers are half a second late, so each leader that dies has acknowledged what they lack."""
         settings = {"seconds": "30", "fault": "kill", "victims": "2", "fetch_min_bytes": LATE}
-        findings, _ = soaked(tmp_path, client, plant="acks-before-replication", **settings)
+        findings, _ = soaked(tmp_path, client, plant=plant, **settings)
         assert findings["lost_write"].outcome is Outcome.VIOLATED
 
     def test_what_unclean_elections_lose_is_counted_to_the_message(self, tmp_path: Path, client: str) -> None:
