@@ -43,16 +43,20 @@ class PlacementBug(StrEnum):
 
     - KEEPS_SHIFT: the gap does not grow when the partitions have gone once round the brokers.
     - FEWER_REPLICAS: a topic gets as many replicas as there are brokers if more are asked for.
+    - IGNORES_RACKS: replicas are placed as if no broker had a rack.
     """
 
     KEEPS_SHIFT = "keeps-shift"
     FEWER_REPLICAS = "fewer-replicas"
+    IGNORES_RACKS = "ignores-racks"
 
 
 def place_wrongly(
     bug: PlacementBug, brokers: Sequence[int], partitions: int, replication: int, start: Start
 ) -> Assignment:
     """As `place` without racks, with a planted bug."""
+    if bug is PlacementBug.IGNORES_RACKS:
+        return place(brokers, partitions, replication, start)
     if bug is PlacementBug.FEWER_REPLICAS:
         return place(brokers, partitions, min(replication, len(brokers)), start)
     count = len(brokers)

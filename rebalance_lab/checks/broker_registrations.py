@@ -1,26 +1,54 @@
-"""Which brokers were registered in a span of time, by the registry's events."""
+"""Which brokers were registered in a span of time, and in which racks, by the registry's events."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, once
+from rebalance_lab.wire.cluster import read_registration
 
 _BROKER = re.compile(r"/brokers/ids/(\d+)")
 
 
 def registered_brokers(history: History, begin: Event, end: Event) -> tuple[int, ...] | None:
-    """The brokers that were registered from one event to another, in the order of their ids. None if that changed
-    between them, or so close to them that the clocks do not tell."""
-    found: set[int] = set()
-    for event in events_of(history, Kind.CREATED, Kind.DELETED):
-        match = _BROKER.fullmatch(str(event.of("path")))
-        if match is None or event.at_us > end.at_us + TOLERANCE_US:
-            continue
+    """The brokers that were registered from one event to another, in the order of their ids. None if a registration
+    changed between them, or so close to them that the clocks do not tell."""
+    racks = registered_racks(history, begin, end)
+    return None if racks is None else tuple(racks)
+
+
+def registered_racks(history: History, begin: Event, end: Event) -> Mapping[int, str | None] | None:
+    """The rack of each broker that was registered from one event to another, in the order of their ids; a broker
+    without a rack has None. None as in `registered_brokers`. Raises KafkaException for a malformed registration."""
+    found: dict[int, str | None] = {}
+    for broker, event in _changes(history):
+        if event.at_us > end.at_us + TOLERANCE_US:
+            break
         if event.at_us >= begin.at_us - TOLERANCE_US:
             return None
-        (found.add if event.kind is Kind.CREATED else found.discard)(int(match[1]))
-    return tuple(sorted(found))
+        if event.kind is Kind.DELETED:
+            found.pop(broker, None)
+        else:
+            found[broker] = _rack(broker, event)
+    return dict(sorted(found.items()))
+
+
+@once
+def _changes(history: History) -> list[tuple[int, Event]]:
+    """Every change of a registration, with the broker's id, in the order of their times."""
+    found = []
+    for event in events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED):
+        match = _BROKER.fullmatch(str(event.of("path")))
+        if match is not None:
+            found.append((int(match[1]), event))
+    return sorted(found, key=lambda each: each[1].at_us)
+
+
+def _rack(broker: int, event: Event) -> str | None:
+    """The rack of a registration. A broker creates it empty and fills it in the same transaction (`KafkaZkClient`)."""
+    data = event.of("data")
+    return read_registration(broker, str(data).encode()).rack if data else None

@@ -45,7 +45,7 @@ def place_of_state(event: Event) -> Place | None:
 
 
 def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]:
-    """The states that stood in each partition's state znode, in their order. Raises MalformedPayload."""
+    """The states that stood in each partition's state znode, in their order. Raises KafkaException."""
     found: dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]] = {}
     for event in events_of(history, Kind.CREATED, Kind.CHANGED):
         place = place_of_state(event)
@@ -57,7 +57,7 @@ def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIs
 
 def stood(history: History, end_us: int) -> dict[Place, list[Stood]]:
     """The states of each partition with the times for which they stood; the last one until `end_us`, unless its znode
-    is deleted first. Raises MalformedPayload."""
+    is deleted first. Raises KafkaException for a malformed znode."""
     found: dict[Place, list[Stood]] = {}
     for place, states in partition_states(history).items():
         deletions = [each.at_us for each in events_of(history, Kind.DELETED) if place_of_state(each) == place]
@@ -69,7 +69,7 @@ def stood(history: History, end_us: int) -> dict[Place, list[Stood]]:
 
 
 def assignments(history: History) -> dict[Place, tuple[int, ...]]:
-    """The replicas of each partition, as its topic's znode had them last. Raises MalformedPayload."""
+    """The replicas of each partition, as its topic's znode had them last. Raises KafkaException."""
     found = {}
     for event in events_of(history, Kind.CREATED, Kind.CHANGED):
         match = _TOPIC.fullmatch(str(event.of("path")))

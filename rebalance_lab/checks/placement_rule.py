@@ -8,7 +8,7 @@ each time the partitions have gone once round the brokers.
 A topic keeps the rule if one start and one gap explain all its partitions. The starts of all topics must differ as
 random ones do: no broker may be the start of so many topics that chance would explain it in one history of a million
 (Hoeffding's bound). The same holds for the gaps of topics of which the gap is known. Only topics that a client left to
-the brokers to place are looked at, without racks.
+the brokers to place are looked at, and only on brokers without racks (`rack_spread`: those with racks).
 
 Witness: the topic's znode; of the starts the first topic and the last one.
 """
@@ -18,29 +18,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import NamedTuple
 
-from rebalance_lab.checks.broker_registrations import registered_brokers
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.history.creations import creations
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.checks.placed_topics import Placed, placed_topics
+from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
-from rebalance_lab.wire.cluster import read_assignment
-from rebalance_lab.wire.paths import topic_path
+from rebalance_lab.history.views import once
 
 #: How rarely honest topics may be called not random.
 CHANCE = 1e-6
-
-
-class Placed(NamedTuple):
-    """A topic that brokers have placed. `brokers`: those that were registered, by id. `replicas`: by partition."""
-
-    topic: str
-    created: Event
-    brokers: tuple[int, ...]
-    replicas: tuple[tuple[int, ...], ...]
 
 
 def judge(history: History) -> Finding:
@@ -87,18 +74,8 @@ def _nothing(found: Sequence[Placed], measures: dict[str, int]) -> str | None:
 
 @once
 def placed(history: History) -> list[Placed]:
-    """The topics that brokers have placed while the same brokers were registered. Raises MalformedPayload."""
-    znodes = {str(each.of("path")): each for each in events_of(history, Kind.CREATED)}
-    found = []
-    for each in creations(history):
-        created = znodes.get(topic_path(each.topic))
-        if created is None or each.answered is None or each.error is not None:
-            continue
-        brokers = registered_brokers(history, each.asked, each.answered)
-        if brokers is not None and len(brokers) > 1:
-            replicas = read_assignment(each.topic, str(created.of("data")).encode()).replicas
-            found.append(Placed(each.topic, created, brokers, tuple(replicas.values())))
-    return found
+    """Those on brokers without racks. Raises KafkaException for a malformed znode."""
+    return [each for each in placed_topics(history) if not each.racks]
 
 
 def explanations(topic: Placed) -> list[tuple[int, int]]:

@@ -49,6 +49,7 @@ class BrokerPlant(PlantedBug):
     LATE_ORDERS = "obeys-late-orders", "a broker that obeys an update of a deposed controller after its successor's"
     KEEPS_SHIFT = "keeps-shift", "a broker that places a topic's later partitions with the gap of the first ones"
     FEWER_REPLICAS = "makes-fewer-replicas", "a broker that creates a topic with fewer replicas than asked for"
+    IGNORES_RACKS = "ignores-racks", "a broker that places replicas as if no broker had a rack"
     REMOVES_PARTITIONS = "removes-partitions", "a broker that takes partitions from a topic if a client asks for it"
     FORGETS_DELETIONS = "forgets-deletions", "a controller that does not go on with deletions that another began"
     FORGETS_NEW = "forgets-new-partitions", "a controller that elects nobody for partitions that never had a leader"
@@ -71,6 +72,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.FORGETS_NEW: ("lab_election_bug", ElectionBug.FORGETS_NEW),
     BrokerPlant.KEEPS_SHIFT: ("lab_placement_bug", PlacementBug.KEEPS_SHIFT),
     BrokerPlant.FEWER_REPLICAS: ("lab_placement_bug", PlacementBug.FEWER_REPLICAS),
+    BrokerPlant.IGNORES_RACKS: ("lab_placement_bug", PlacementBug.IGNORES_RACKS),
     BrokerPlant.BY_ISR: ("lab_election_order", ElectionOrder.ISR),
     BrokerPlant.BY_ASSIGNMENT: ("lab_shutdown_selection", Selection.V2_1),
     BrokerPlant.REFUSES_LATE: ("lab_refuses_before_append", False),

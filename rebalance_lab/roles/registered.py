@@ -22,7 +22,7 @@ class RegisteredBrokers:
         self._session = self._open()
 
     async def addresses(self) -> dict[int, Address]:
-        """The plaintext address of each broker. Raises MalformedPayload, and SessionClosed after `close`."""
+        """The plaintext address of each broker. Raises KafkaException, and SessionClosed after `close`."""
         while True:  # as long as there is no ZooKeeper
             try:
                 return await _addresses(PipelinedClient(self._session))

@@ -1,7 +1,8 @@
 """Where brokers place the replicas of new topics, and what they do if there are too few brokers (claims P1 and P2).
 
 A client asks for topics, and leaves their replicas to the brokers. Of every ten one is to have one replica more than
-there are brokers; in the control none is. Another topic is written to meanwhile, so that the cluster has work.
+there are brokers; in the control none is. Another topic is written to meanwhile, so that the cluster has work. The
+brokers may stand in racks.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def wanted(plan: Plan) -> tuple[tuple[str, int, int], ...]:
 
 async def placement(lab: ReplicationLab) -> None:
     plan = lab.plan
-    await lab.assemble()
+    await lab.assemble(racks=plan.number("racks"))
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "topics")
     await create_topics(lab, AdministratorOptions(), plan.number("topics"))
@@ -63,8 +64,9 @@ async def placement(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Too many replicas are refused, the others are placed by the rule, and nothing that was committed is lost. Kafka's
     brokers (3.9.1) go round in the order of a hash table (`ZkMetadataCache.getAliveBrokers`), which is that of the ids
-    for some numbers of brokers only."""
-    return usual(REPLICATION, placement_rule=None if plan.has_real_nodes else Outcome.CLEAN)
+    for some numbers of brokers only. With racks all go round in the order of `rack_spread`."""
+    without_racks = plan.number("racks") == 0
+    return usual(REPLICATION, placement_rule=None if plan.has_real_nodes and without_racks else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:
@@ -72,6 +74,9 @@ def demands(plan: Plan) -> None:
         raise PlanError(
             f"brokers={plan.number('brokers')}: must be at least {len(FACTORS)}, the replicas of some topics"
         )
+    racks = plan.number("racks")
+    if racks == 1 or racks > plan.number("brokers"):
+        raise PlanError(f"racks={racks}: must be 0, or 2 to brokers={plan.number('brokers')}")
 
 
 SCENARIO = Scenario(
@@ -81,6 +86,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("topics", 20, "", "topics that the client asks for", 1, maximum=10_000),
         Parameter("partitions", 6, "", "of each topic", 1, maximum=1_000),
+        Parameter("racks", 0, "", "that the brokers stand in, in turn; 0: no broker has a rack", 0, maximum=100),
         *with_default(COMMON, brokers=5, messages=20, pause_us=20_000),
     ),
     script=placement,

@@ -10,7 +10,8 @@ import pytest
 from topics_story import Topics
 
 from rebalance_lab.checks import Finding, Outcome
-from rebalance_lab.checks.placement_rule import Placed, explanations, is_random
+from rebalance_lab.checks.placed_topics import Placed
+from rebalance_lab.checks.placement_rule import explanations, is_random
 from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind
 
 CREATED: dict[str, Any] = {"layer": LAYER_OF[Kind.CREATED], "kind": Kind.CREATED}
@@ -129,7 +130,7 @@ def test_the_start_and_gap_of_recorded_answers_are_found() -> None:
         brokers = tuple(case["brokers"])
         replicas = tuple(tuple(case["assignment"][str(each)]) for each in range(case["partitions"]))
         start = case["fixed_start_index"]
-        topic = Placed(case["name"], Event(actor="z", n=0, at_us=0, **CREATED), brokers, replicas)
+        topic = Placed(case["name"], Event(actor="z", n=0, at_us=0, **CREATED), brokers, replicas, {})
         assert (start % len(brokers), start % (len(brokers) - 1)) in explanations(topic), case["name"]
 
 
@@ -137,5 +138,5 @@ def test_the_start_and_gap_of_recorded_answers_are_found() -> None:
 def test_two_brokers_that_changed_places_are_found(swapped: int) -> None:
     rows = [tuple(each) for each in by_rule(3, 2, 9, 3)]
     rows[swapped] = (rows[swapped][1], rows[swapped][0], rows[swapped][2])
-    topic = Placed("t", Event(actor="z", n=0, at_us=0, **CREATED), (1, 2, 3, 4, 5), tuple(rows))
+    topic = Placed("t", Event(actor="z", n=0, at_us=0, **CREATED), (1, 2, 3, 4, 5), tuple(rows), {})
     assert explanations(topic) == []

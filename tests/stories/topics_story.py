@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding
 from rebalance_lab.history.creations import CREATE_TOPIC
 from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.wire.cluster import registration_payload
 
 
 class Topics(Story):
-    """`brokers`: how many are registered from the beginning."""
+    """`brokers`: how many are registered from the beginning. `racks`: of them; a broker beyond has none."""
 
-    def __init__(self, brokers: int = 3) -> None:
+    def __init__(self, brokers: int = 3, racks: Sequence[str] = ()) -> None:
         super().__init__()
         self._zxid = 0
         for broker in range(1, brokers + 1):
-            self.znode(broker, f"/brokers/ids/{broker}")
+            self.registered(broker, broker, racks[broker - 1] if broker <= len(racks) else None)
+
+    def registered(self, ms: int, broker: int, rack: str | None = None) -> EventId:
+        """A broker registers: it creates its znode empty, and fills it in the same transaction."""
+        path = f"/brokers/ids/{broker}"
+        data = registration_payload(f"h{broker}", 9092, timestamp_ms=1, rack=rack).decode()
+        self._zxid += 1
+        self.add(ms, "zookeeper", Kind.CREATED, detail={"path": path, "data": ""}, zxid=self._zxid)
+        return self.add(ms, "zookeeper", Kind.CHANGED, detail={"path": path, "data": data}, zxid=self._zxid)
 
     def znode(self, ms: int, path: str, data: object = None, kind: Kind = Kind.CREATED) -> EventId:
         self._zxid += 1

@@ -32,6 +32,27 @@ def test_the_control_does_not_try_the_limit() -> None:
     assert found["placement_rule"].outcome is Outcome.CLEAN
 
 
-def test_too_few_brokers_for_the_topics() -> None:
-    with pytest.raises(PlanError, match="brokers=2: must be at least 3"):
-        make_plan("placement", settings={"brokers": "2"})
+def test_replicas_are_spread_over_racks() -> None:
+    found, errors = play(racks="3", brokers="6")
+    assert errors == ([None] * 9 + ["INVALID_REPLICATION_FACTOR"]) * 2
+    assert found["rack_spread"].measures == {"count": 0, "topics": 18, "partitions": 72, "racks": 3}
+    assert "placement_rule" not in found
+    assert {each.outcome for each in found.values()} == {Outcome.CLEAN}
+
+
+def test_more_replicas_than_racks() -> None:
+    found, _ = play(racks="2", brokers="5")
+    assert found["rack_spread"].outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"brokers": "2"}, "brokers=2: must be at least 3"),
+        ({"racks": "1"}, "racks=1: must be 0, or 2 to brokers=5"),
+        ({"racks": "6"}, "racks=6: must be 0, or 2 to brokers=5"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, str], says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        make_plan("placement", settings=settings)

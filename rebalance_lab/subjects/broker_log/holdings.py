@@ -36,7 +36,7 @@ _ROLES = frozenset({LEADS, CONTROLS})
 
 
 def broker_holdings(history: History) -> list[Interval]:
-    """Raises MalformedPayload for a state znode or a `/controller` that cannot be read."""
+    """Raises KafkaException for a state znode or a `/controller` that cannot be read."""
     names = broker_names(history)
     return [*_beliefs(history), *_leaders(history, names), *_controllers(history, names), *_runs(history)]
 

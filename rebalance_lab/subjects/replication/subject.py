@@ -81,14 +81,17 @@ def number_of(actor: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions(BrokerOptions):
-    """A broker of the trial; its name ends with its id. `more`: fields of its BrokerConfig that the scenario sets."""
+    """A broker of the trial; its name ends with its id. `more`: fields of its BrokerConfig that the scenario sets.
+    `rack`: None if it has none."""
 
     more: Mapping[str, Any]
+    rack: str | None = None
 
     def config(self, plan: Plan, actor: str) -> BrokerConfig:
         more = {"controlled_shutdown_enable": False, "auto_leader_rebalance_enable": False, **self.more}
         return BrokerConfig(
             broker_id=number_of(actor),
+            rack=self.rack,
             min_insync_replicas=plan.number("min_isr"),
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
@@ -199,16 +202,18 @@ class ReplicationLab(OutsideLab):
         return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
     async def assemble(
-        self, *, spare_controller: bool = False, partitions: int = 1, proxied: bool = False, **more: Any
+        self, *, spare_controller: bool = False, partitions: int = 1, proxied: bool = False, racks: int = 0, **more: Any
     ) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
         all are in sync. `spare_controller`: the controller gets no replica. `partitions`: of the topic; they have the
-        same replicas, and each begins with another of them. `proxied`: brokers can be cut off from ZooKeeper. `more`:
-        further fields of BrokerConfig."""
+        same replicas, and each begins with another of them. `proxied`: brokers can be cut off from ZooKeeper. `racks`:
+        how many the brokers stand in, in turn; 0 if they have none. `more`: further fields of BrokerConfig."""
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
-            self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, more=more))
+            rack = f"rack-{(number - 1) % racks}" if racks else None
+            options = ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, rack=rack, more=more)
+            self.start(f"b{number}", options)
         await self.registered(count)
         replicas = list(range(1, count + 1))
         if spare_controller:
