@@ -5,7 +5,8 @@ world, in Hive's layout (`episodes/scenario=zombie/world=simulated/….parquet`)
 well. The rows are those of `claims` and `report`: `summarised.store_tables` makes both.
 
 Schemas change by additions only: a later version of a table has more columns, which may be null, and `read_table` reads
-the files of every earlier version. A folder is written beside its place and renamed, so nobody sees a part of it.
+the files of every earlier version. It raises an error for a table that an earlier version did not have. A folder is
+written beside its place and renamed, so nobody sees a part of it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from rebalance_lab.analysis.tables.intervals import (
     trial_ends,
 )
 from rebalance_lab.analysis.tables.operations import OPERATIONS, operations
+from rebalance_lab.analysis.tables.placements import PLACEMENTS, placements
 from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import SUMMARIES
 from rebalance_lab.analysis.tables.schemas import EVENTS, column
@@ -100,6 +102,7 @@ TABLES: Mapping[str, Declared] = {
     "intervals": _of_trials(INTERVALS, "trial", "layer", "topic", "partition", "begin_us", "member", large=True),
     "leaderships": _of_trials(LEADERSHIPS, "trial", "topic", "partition", "begin_us", large=True),
     "in_sync": _of_trials(IN_SYNC, "trial", "topic", "partition", "begin_us", "replica", large=True),
+    "placements": _of_trials(PLACEMENTS, "trial", "topic", "partition", "position", large=True),
     "operations": _of_trials(OPERATIONS, "trial", "phase_number", "actor", "operation", large=True),
     "episodes": _of_trials(schema_of(Episode), "trial", "group", "number"),
     "herd_costs": _of_trials(schema_of(HerdCost), "trial", "group", "begin_us"),
@@ -304,6 +307,7 @@ def _all_tables(source: Source, results: DataFrame, ledger: Ledger) -> dict[str,
         "intervals": intervals,
         "leaderships": leaderships(events, ends),
         "in_sync": in_sync(events, ends),
+        "placements": placements(events),
         "operations": operations(events),
     }
 
@@ -372,7 +376,7 @@ def _columns(schema: StructType) -> dict[str, str]:
 
 def read_table(spark: SparkSession, folder: Place | str, table: str) -> DataFrame:
     """A table that `publish` wrote, with the columns of today: those that an older lab did not write are null. Raises
-    TablesError for a folder without tables, one of a newer lab, and an unknown table."""
+    TablesError for a folder without tables, one of a newer lab, an unknown table, and one that the lab did not have."""
     place: Place = StoreUri.parse(str(folder)) or Path(str(folder))
     manifest = place / MANIFEST
     try:
@@ -386,4 +390,8 @@ def read_table(spark: SparkSession, folder: Place | str, table: str) -> DataFram
         )
     if table not in TABLES:
         raise TablesError(f"there is no table {table}; there are: {', '.join(TABLES)}")
+    if table not in found.tables:
+        raise TablesError(
+            f"{place} has no table {table}: rebalance-lab {found.lab} wrote it, which had none; write the tables again"
+        )
     return spark.read.schema(TABLES[table].schema).parquet(str(place / table))

@@ -81,6 +81,22 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """A replica of a topic's last assignment in ZooKeeper; a deleted topic has none.
+
+    - `position`: in the list of the partition's replicas, from 1. The first is the preferred leader.
+    - `rack`: of the broker's last registration; None if it has none, or never registered.
+    """
+
+    trial: str
+    topic: str
+    partition: int
+    position: int
+    broker: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class LeftOut:
     """A trial that is in no table. `why`: it could not be read or judged; the text names the file or the error."""
 

@@ -28,6 +28,7 @@ MOST = {
     "intervals": (4, 4),
     "leaderships": (2, 2),
     "in_sync": (2, 2),
+    "placements": (1, 1),
     "operations": (1, 1),
     "episodes": (0, 1),
     "herd_costs": (0, 1),

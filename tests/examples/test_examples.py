@@ -18,7 +18,7 @@ PRINTED = {
     "own_assignor": [r"range: .* = 180  \(as expected\)", r"rendezvous: .* = \d+  \(as expected\)"],
     "spark_table": [r"\|scenario\|operation\|per_trial\|", r"\| +leave\| +get\| +\d+\|", r"\| +zombie\| +get\|"],
     "tables_figure": [
-        r"13 tables of 18 trials",
+        r"14 tables of 18 trials",
         r"fetchers_stop_in +0 ms +100 ms",
         r"500 +0\.06 +0\.6",
         r"2000 +0\.06 +2\.1",
