@@ -15,6 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
+EXAMPLES_FOLDER = IMAGES.parent.parent / "examples"
 LAB = Path(sys.executable).with_name("rebalance-lab")
 
 #: Picture -> its page, and the first and last element that it shows.
@@ -43,6 +44,8 @@ TRIALS = {
     "truncation": ("truncation", "--rules", "high-watermark"),
     "controllers": ("controller-race",),
 }
+#: Picture -> the example that draws it, as an SVG file of the picture's name.
+EXAMPLES = {"spread.png": "placement_spread.py"}
 HERDS = ("members=4,8,16,32,64,128,200", "partitions=64")
 MARGIN = 14
 
@@ -65,6 +68,14 @@ def write_pages(folder: Path) -> None:
         settings = [word for setting in HERDS for word in ("--set", setting)]
         lab("sweep", "herd", "--rules", rules, *settings, "--seeds", 1, "--store", folder / "herds")
     lab("report", folder / "herds", "--no-pages", "--out", folder / "herds.html")
+
+
+def draw(page: Page, folder: Path, picture: str) -> None:
+    """Run the example of a picture, and save what it draws."""
+    script = EXAMPLES_FOLDER / EXAMPLES[picture]
+    subprocess.run([sys.executable, script], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    page.goto((folder / picture).with_suffix(".svg").as_uri())
+    page.locator("svg").first.screenshot(path=IMAGES / picture)
 
 
 def take(page: Page, out: Path, first: str, last: str) -> None:
@@ -99,6 +110,9 @@ def main() -> int:
         for picture, (shown, first, last) in PICTURES.items():
             page.goto((folder / f"{shown}.html").as_uri())
             take(page, IMAGES / picture, first, last)
+            print(IMAGES / picture)
+        for picture in EXAMPLES:
+            draw(page, folder, picture)
             print(IMAGES / picture)
         browser.close()
     return 0

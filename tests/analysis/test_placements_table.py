@@ -32,8 +32,8 @@ def oracle(history: History) -> Iterator[tuple[Any, ...]]:
                 topics.pop(topic, None)
                 if event.kind is not Kind.DELETED:
                     topics[topic] = msgspec.json.decode(str(event.of("data")))["partitions"]
-            case ["", "brokers", "ids", broker] if event.of("data"):
-                racks[int(broker)] = msgspec.json.decode(str(event.of("data"))).get("rack")
+            case ["", "brokers", "ids", number] if event.of("data"):
+                racks[int(number)] = msgspec.json.decode(str(event.of("data"))).get("rack")
     for topic, partitions in topics.items():
         for partition, replicas in partitions.items():
             for position, broker in enumerate(replicas, 1):

@@ -16,6 +16,15 @@ PRINTED = {
     "fault": [r"red +gave up 2, 3|red +gave up 0, 1", r"For \d\.\d{3} s both believed that they owned"],
     "herd": [r" 4 +5 +4 +127 +36$", r" 8 +9 +8 ", r" 16 +17 +16 ", r" 32 +33 +32 "],
     "own_assignor": [r"range: .* = 180  \(as expected\)", r"rendezvous: .* = \d+  \(as expected\)"],
+    "placement_spread": [
+        r"Kafka's rule: followers",
+        r"^1 +0 +2 +2 +2 +2 +2$",
+        r"the gap never grows: ",
+        r"^1( +0){1,5} +10",
+        r"racks 1\+4, 2\+5, 3\+6: ",
+        r"^1 +0 +\d +\d +0 +\d +\d$",
+        r"spread\.svg",
+    ],
     "spark_table": [r"\|scenario\|operation\|per_trial\|", r"\| +leave\| +get\| +\d+\|", r"\| +zombie\| +get\|"],
     "tables_figure": [
         r"14 tables of 18 trials",

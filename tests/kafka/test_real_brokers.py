@@ -61,6 +61,8 @@ PLANS = {
     "unclean, control": plan("all-replicas-down", unclean="true", control=True),
     **{f"waits {seed}": plan("all-replicas-down", seed=seed) for seed in (1, 2, 3)},
     "flaps": plan("isr-flap", lacks="6000", messages="14000", pause_us="500"),
+    "placed": plan("placement"),
+    "placed in racks": plan("placement", brokers="6", racks="3"),
     "kills": plan("committed-data", fault="kill", rounds="2"),
     "kills, control": plan("committed-data", fault="kill", control=True),
 }
@@ -120,6 +122,12 @@ def test_nothing_is_unsound_in_any_trial(trials: Mapping[str, History]) -> None:
     assert {history.trial.versions["kafka broker"] for history in trials.values()} == {"3.9.1"}
 
 
+def test_replicas_are_spread_over_racks(trials: Mapping[str, History]) -> None:
+    found = judge(trials["placed in racks"])
+    assert (found["rack_spread"].outcome, found["rack_spread"].measures["topics"]) == (Outcome.CLEAN, 18)
+    assert found["replication_limit"].measures["refused"] == 2
+
+
 def test_every_reading_is_decided_as_expected(trials: Mapping[str, History], store: Path) -> None:
     readings = {
         ("E1", "real 3.9.1"): "reproduced",
@@ -130,6 +138,8 @@ def test_every_reading_is_decided_as_expected(trials: Mapping[str, History], sto
         ("E6", "kills and pauses, real 3.9.1"): "reproduced",
         ("E7", "the first to return leads, real 3.9.1"): "reproduced",
         ("E7", "wait for one in sync, real 3.9.1"): "refuted",
+        ("P1", "real 3.9.1"): "reproduced",
+        ("P2", "real 3.9.1 with five brokers"): "refuted",
     }
     said: Mapping[str, Any] = verdicts(store)
     found = {(claim, reading): said[claim]["readings"][reading] for claim, reading in readings}

@@ -56,6 +56,9 @@ COMMON: tuple[Parameter, ...] = (
     *WORLD_PARAMETERS.values(),
 )
 
+#: How long brokers may take to create one of many topics.
+TOPIC_LIMIT_MS = 1_000
+
 
 def with_default(parameters: Sequence[Parameter], **defaults: int) -> list[Parameter]:
     """The parameters, some with another default."""
@@ -242,8 +245,9 @@ class ReplicationLab(OutsideLab):
         await self.recover()
 
     async def created(self, count: int) -> None:
-        """Wait until brokers have created or refused so many topics."""
-        await self.until(lambda: self._replicas.creations_answered >= count, f"the answers to {count} topics")
+        """Wait until brokers have created or refused so many topics, which are asked for one after another."""
+        limit_ms = START_LIMIT_MS + count * TOPIC_LIMIT_MS
+        await self.until(lambda: self._replicas.creations_answered >= count, f"the answers to {count} topics", limit_ms)
 
     async def appended(self, leader: BrokerNode) -> None:
         """Wait until a leader has written a further batch."""

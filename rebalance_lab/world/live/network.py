@@ -167,10 +167,17 @@ class LiveNetwork:
     def _try(self, pipe: DialedPipe, began_us: int) -> None:
         if pipe not in self._dialed:  # it was given up
             return
-        if self._links.get(pipe.end.address, _OPEN).cut:
+        link = self._links.get(pipe.end.address, _OPEN)
+        if link.cut:
             self._hanging[pipe] = began_us
             self._counts[pipe.end.address].hung += 1
+        elif link.slow_to_us or link.slow_from_us:  # as TCP's handshake is, which is not dialed through the ways
+            self._clock.call_at(self._clock.now_us() + link.slow_to_us + link.slow_from_us, partial(self._dial, pipe))
         else:
+            pipe.dial()
+
+    def _dial(self, pipe: DialedPipe) -> None:
+        if pipe in self._dialed:
             pipe.dial()
 
     def _gone(self, pipe: DialedPipe) -> None:

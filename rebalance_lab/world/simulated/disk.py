@@ -5,6 +5,7 @@ No time passes here (`simulated.storage` adds it). Errors are those of Linux, in
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -99,8 +100,8 @@ class _Change:
 
     names: tuple[tuple[DiskFolder, str, DiskEntry | None], ...]
 
-    def concerns(self, folders: list[DiskFolder]) -> bool:
-        return any(folder is other for folder, _, _ in self.names for other in folders)
+    def concerns(self, folders: Set[DiskFolder]) -> bool:
+        return any(folder in folders for folder, _, _ in self.names)
 
     def undo(self) -> None:
         for folder, name, before in self.names:
@@ -195,10 +196,10 @@ class SimulatedDisk:
     def sync_folder(self, path: str) -> None:
         """Also what happened before to the folders of a change that is made durable: a file system keeps changes of
         one folder in their order, and a rename from one folder to another is one change of both."""
-        folders, kept = [self._folder("sync folder", path)], []
+        folders, kept = {self._folder("sync folder", path)}, []
         for change in reversed(self._changes):
             if change.concerns(folders):
-                folders += [folder for folder, _, _ in change.names]
+                folders.update(folder for folder, _, _ in change.names)
             else:
                 kept.append(change)
         self._changes = kept[::-1]

@@ -164,6 +164,37 @@ class TestLinks:
 
         on_network(story)
 
+    def test_a_connection_over_a_slow_link_comes_about_after_both_ways(self, on_network: OnNetwork) -> None:
+        async def story(h: NetworkHarness) -> None:
+            listener = await h.listen()
+            h.set_link("a", "b", slow_us=(30_000, 20_000))
+            began_us = h.kernel.now_us()
+            client = await h.connect(listener.address)
+            assert h.kernel.now_us() - began_us >= 49_000
+            reply = client.request(Ask("one"))
+            await answer(await listener.accept(), "one")
+            assert await reply == Told("ONE")
+            assert h.kernel.now_us() - began_us >= 98_000
+
+        on_network(story)
+
+    def test_an_attempt_over_a_slow_link_can_be_given_up(self, on_network: OnNetwork) -> None:
+        async def story(h: NetworkHarness) -> None:
+            listener = await h.listen()
+            h.set_link("a", "b", slow_us=(0, 50_000))
+            with pytest.raises(CannotConnect):
+                await h.connect(listener.address, timeout_us=20_000)
+            await h.kernel.sleep(50_000)
+            h.set_link("a", "b")
+            client = await h.connect(listener.address)
+            reply = client.request(Ask("one"))
+            while not reply.done:  # the attempt that was given up may have come about at the server
+                with suppress(ConnectionLost):
+                    await answer(await listener.accept(), "one")
+                    assert await reply == Told("ONE")
+
+        on_network(story)
+
     @pytest.mark.parametrize("seed", range(2))
     def test_random_cuts_lose_and_swap_nothing(self, on_network: OnNetwork, seed: int) -> None:
         """Two clients of one server; the link of one is cut and slowed at random."""

@@ -163,7 +163,7 @@ def test_what_a_kernel_waits_for(ensemble: ContainerEnsemble) -> None:
     async def story() -> None:
         ensemble.kill(name)
         assert (await ensemble.standings())[name].state is RunState.GONE
-        with pytest.raises(EmbeddedServerError, match=f"{name} has ended"):
+        with pytest.raises(EmbeddedServerError, match=rf"^{name} \(container .*\) has ended"):
             await ensemble.serving(name)
         await asyncio_thread(lambda: ensemble.start_node(name))
         await ensemble.serving(name)
