@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from controller.cluster import Stored
-from controller.election import ControllerMoved, Elected, ElectionBug, elect
+from controller.election import ControllerMoved, Elected, ElectionBug, depose, elect
+from controller.forms import ControllerForm
 from controller.leader_election import ElectionOrder, Selection
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Knows, Reign
@@ -68,8 +69,8 @@ class Controller:
     on. `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`:
     is called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
     ISRs themselves and report it, as up to Kafka 2.6. `broker_epochs`: lives of one broker are told apart, as from 2.2
-    on. `imbalance`: when preferred leaders are elected; None: only when they are asked for. `bug`: a mistake that is
-    planted.
+    on. `imbalance`: when preferred leaders are elected; None: only when they are asked for. `form`: how it is elected
+    and writes. `fenced`, if False: its writes do not check the epoch, in no form. `bug`: a mistake that is planted.
     """
 
     def __init__(
@@ -90,8 +91,12 @@ class Controller:
         isr_read_back: bool = False,
         broker_epochs: bool = True,
         imbalance: Imbalance | None = None,
+        form: ControllerForm = ControllerForm.V2_1,
+        fenced: bool = True,
         bug: ElectionBug | None = None,
     ) -> None:
+        self._form = form
+        self._fences_writes = fenced
         self._bug = bug
         self._order = order
         self._selection = selection
@@ -171,7 +176,7 @@ class Controller:
                 was_told = (await there.watch).kind is WatchKind.DELETED or was_told
                 continue
             try:
-                elected = await elect(self._client, self._broker_id, timestamp_ms=self._wall_ms(), bug=self._bug)
+                elected = await self._elect()
             except ControllerMoved:
                 continue
             except KafkaException as error:
@@ -188,9 +193,19 @@ class Controller:
                 self._report("resigned", {"why": f"{type(error).__name__}: {error}"})
                 await self._step_down(elected)
 
+    async def _elect(self) -> Elected:
+        """Raises ControllerMoved, and KafkaException for an epoch that is not a number."""
+        timestamp_ms = self._wall_ms()
+        found = await elect(self._client, self._broker_id, timestamp_ms=timestamp_ms, form=self._form, bug=self._bug)
+        return found if self._fences_writes else replace(found, version=None)
+
     async def _step_down(self, elected: Elected) -> None:
-        """Leave `/controller` to others, after a pause: what has failed may fail again."""
+        """Leave `/controller` to others, after a pause: what has failed may fail again. Without a fence it may be
+        another's by then."""
         await self._tasks.sleep(FAILURE_PAUSE_MS * 1000)
+        if elected.fence is None or self._bug is ElectionBug.DEPOSES:
+            await depose(self._client)
+            return
         with suppress(BadVersion, NoNode):  # another has been elected already
             await self._client.fenced(elected.fence, [Delete(CONTROLLER)])
 
@@ -218,6 +233,7 @@ class Controller:
                 self._knows,
                 unclean_default=self._unclean_default,
                 reads_isr_reports=self._reads_isr_reports,
+                form=self._form,
                 bug=self._bug,
             )
             if self._imbalance is not None:

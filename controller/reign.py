@@ -1,7 +1,7 @@
 """The reign of a controller: from its election to the end of its time it carries out what `machine` decides.
 
-All events are handled one after another; reads of many znodes are pipelined; every write is fenced by the controller
-epoch, so that a controller that was deposed without its knowledge writes nothing (claim E3).
+All events are handled one after another, and reads of many znodes are pipelined. From the form of 2.1 on every write is
+fenced by the controller epoch, so a controller that was deposed without its knowledge writes nothing (claim E3).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.election import ControllerMoved, Elected, ElectionBug
+from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
@@ -68,7 +69,7 @@ from rebalance_lab.wire.paths import (
     topic_config_path,
     topic_path,
 )
-from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode
+from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, ZooKeeperError
 from rebalance_lab.world.ports import (
     Children,
     Create,
@@ -125,8 +126,10 @@ class Reign:
         *,
         unclean_default: bool,
         reads_isr_reports: bool,
+        form: ControllerForm = ControllerForm.V2_1,
         bug: ElectionBug | None = None,
     ) -> None:
+        self._form = form
         self._bug = bug
         self._client = client
         self._reads_isr_reports = reads_isr_reports
@@ -142,7 +145,10 @@ class Reign:
 
     async def run(self) -> None:
         """Raises ControllerMoved."""
-        await self._look()
+        if self._form.in_one_transaction:
+            await self._look()
+        else:
+            await self._look_later()
         await self._handle(await self._load())
         self._events.put(PREFERRED_ELECTION)
         while True:
@@ -250,6 +256,14 @@ class Reign:
         if there.value is None or there.value.ephemeral_owner != self._client.session.session_id:
             raise ControllerMoved(f"{CONTROLLER} is not of this session any more; epoch {self._elected.epoch} is over")
 
+    async def _look_later(self) -> None:
+        """Up to 2.0 a controller that has lost `/controller` already loads the cluster all the same, and handles the
+        change after it."""
+        there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
+        self._watch(CONTROLLER, there)
+        if there.value is None or there.value.ephemeral_owner != self._client.session.session_id:
+            self._events.put(CONTROLLER)
+
     async def _children(self, path: str) -> tuple[str, ...]:
         reply: Reply[Children] = await self._client.ask(lambda session: session.children(path, watch=True))
         self._watch(path, reply)
@@ -294,18 +308,20 @@ class Reign:
         return found
 
     async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
-        nodes = await self._client.read_together([partition_state_path(*each) for each in partitions])
         found = {}
-        for partition, node in zip(partitions, nodes, strict=True):
-            if isinstance(node, NoNode):
-                continue
-            if not isinstance(node, Node):
-                raise node
+        for partition, node in await self._nodes_of(partitions):
             try:
                 found[partition] = _stored(partition, node)
             except KafkaException as error:
                 self._report("log", {"message": f"the state of {partition.topic}-{partition.partition}: {error}"})
         return found
+
+    async def _nodes_of(self, partitions: Sequence[TopicPartition]) -> Iterator[tuple[TopicPartition, Node]]:
+        """The state znodes that are there."""
+        state_paths = [partition_state_path(*each) for each in partitions]
+        if not self._form.in_one_transaction:
+            return _there(partitions, await self._client.ask_all([_get(each) for each in state_paths]))
+        return _those_read(partitions, await self._client.read_together(state_paths))
 
     async def _isrs_reported(self) -> IsrsReported:
         """The states of the partitions whose leaders report that they have written them."""
@@ -420,9 +436,12 @@ class Reign:
             raise answer.error
 
     async def _fenced(self, operations: Sequence[WriteOperation], *, together: int = 1) -> list[Answer[WriteResult]]:
-        """Raises ControllerMoved if another controller has been elected since."""
+        """Raises ControllerMoved if another controller has been elected since, unless the reign has no fence."""
+        fence = self._elected.fence
+        if fence is None:
+            return await self._client.unfenced(operations)
         try:
-            return await self._client.fenced(self._elected.fence, operations, together=together)
+            return await self._client.fenced(fence, operations, together=together)
         except (BadVersion, NoNode) as error:
             if error.path != CONTROLLER_EPOCH:
                 raise
@@ -438,6 +457,15 @@ def _there(names: Sequence[T], answers: Sequence[Answer[Node]]) -> Iterator[tupl
     for name, answer in zip(names, answers, strict=True):
         if not isinstance(answer.error, NoNode):
             yield name, answer.reply.value
+
+
+def _those_read(names: Sequence[T], nodes: Sequence[Node | ZooKeeperError]) -> Iterator[tuple[T, Node]]:
+    """As `_there`, of a multi-read."""
+    for name, node in zip(names, nodes, strict=True):
+        if isinstance(node, Node):
+            yield name, node
+        elif not isinstance(node, NoNode):
+            raise node
 
 
 def _stored(partition: TopicPartition, node: Node) -> Stored:

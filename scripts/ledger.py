@@ -100,6 +100,20 @@ SWEEPS = (
     Sweep("controller-race", BROKERS, simulated=220),
     Sweep("controller-failover", BROKERS, simulated=220),
     Sweep("controller-failover", BROKERS, {"watch_again": "false"}, simulated=220),
+    *(
+        Sweep("zombie-controller", BROKERS, {"moment": moment, "form": form, **more}, live=live, simulated=simulated)
+        for moment, form, more, live, simulated in (
+            ("deletion", "2.1", {}, 6, 220),
+            ("deletion", "2.1", {"fences_writes": "false"}, 3, 30),
+            ("deletion", "1.1", {}, 3, 30),
+            ("deletion", "0.8.2", {}, 3, 30),
+            ("order", "2.1", {}, 6, 220),
+            ("order", "2.1", {"fences_orders": "false"}, 3, 30),
+            ("failover", "2.1", {}, 6, 220),
+            ("failover", "1.1", {}, 3, 30),
+            ("failover", "0.8.2", {}, 3, 30),
+        )
+    ),
     Sweep("duties", BROKERS, live=14, simulated=1000),
     Sweep("isr-election", BROKERS, simulated=220),
     *(

@@ -291,6 +291,7 @@ class Broker:
             joins_caught_up=config.lab_joins_caught_up,
             forgets_followers=config.lab_forgets_followers,
             keeps_fetchers=config.lab_keeps_fetchers,
+            fences_orders=config.lab_fences_orders,
             obeys_late_orders=config.lab_obeys_late_orders,
             obeys_after_us=config.lab_obeys_after_ms * 1000,
         )
@@ -365,12 +366,13 @@ class Broker:
         # Only the first registration has a limit: later a broker waits for ZooKeeper for ever, as in the original.
         self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
         self._report("registered", {"broker_epoch": self.broker_epoch, "host": host, "port": address.port})
+        session = client.session
         deliver: Deliver = self._links.deliver
         if config.lab_halts:
-            client, deliver = PipelinedClient(self._halt.session(client.session)), self._halt.deliver(deliver)
+            session, deliver = self._halt.session(session), self._halt.deliver(deliver)
         self._controller = Controller(
             environment.tasks,
-            client,
+            PipelinedClient(session, in_flight=config.lab_controller_form.in_flight),
             config.broker_id,
             wall_ms=environment.clock.wall_ms,
             channels=lambda scope: BrokerChannels(environment.tasks, scope, deliver),
@@ -381,6 +383,8 @@ class Broker:
             imbalance=config.imbalance,
             reads_isr_reports=config.lab_isr_writer is IsrWriter.LEADER,
             isr_read_back=config.lab_isr_read_back,
+            form=config.lab_controller_form,
+            fenced=config.lab_fences_writes,
             bug=config.lab_election_bug,
             deletes_topics=config.delete_topic_enable,
             report=self._controller_reported,

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from controller.controller import Controller, Imbalance
 from controller.election import ElectionBug
+from controller.forms import ControllerForm
 from controller.leader_election import ElectionOrder, Selection
 from controller.placement import PlacementBug
 from rebalance_lab.broker.log.config import LogConfig
@@ -41,7 +42,9 @@ class BrokerConfig:
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
     failure; `lab_shutdown_selection`: which one leads after a controlled shutdown; `lab_isr_writer`: which broker
-    writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
+    writes another ISR; `lab_controller_form`: how its controller is elected and writes; `lab_fences_writes`, if False:
+    its controller does not check the epoch when it writes; `lab_fences_orders`, if False: it obeys controllers of
+    earlier epochs; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
     tells lives of one broker apart, as from 2.2 on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
     find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
     that is too small (KAFKA-19996); `lab_halts`: see `broker.halting`. These are the lab's own. Planted mistakes:
@@ -89,6 +92,9 @@ class BrokerConfig:
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
     lab_isr_writer: IsrWriter = IsrWriter.CONTROLLER
+    lab_controller_form: ControllerForm = ControllerForm.V2_1
+    lab_fences_writes: bool = True
+    lab_fences_orders: bool = True
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
     lab_shutdown_selection: Selection = Selection.V2_1
     lab_election_bug: ElectionBug | None = None

@@ -1,8 +1,9 @@
-"""A broker that halts before the N-th operation of its controller, so that a trial can kill it exactly there.
+"""A broker that halts before an operation of its controller, so that a trial can kill or pause it exactly there.
 
 An operation is a request to ZooKeeper, or a request to a broker. They are counted from the moment in which the broker
 sees that `/lab_halt` names it; the znode also says which operation is not carried out any more, nor any after it. The
-rest of the broker goes on until it is killed. Of requests that are sent again each time counts.
+rest of the broker goes on until it is killed. Of requests that are sent again each time counts. A broker may also hold
+these operations back until the znode is gone, as a process that was paused carries out what it was about to do.
 """
 
 from __future__ import annotations
@@ -44,15 +45,25 @@ COUNTS, OPERATION, HALTS = REPORTS = ("counts operations", "operation", "halts")
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What `/lab_halt` holds. `at`: the number of the operation that is not carried out, from 1; 0: it only counts."""
+    """What `/lab_halt` holds. `at`: the number of the operation that is not carried out, from 1; 0: it only counts.
+    `before`: or the first whose name has this in it (`set /controller_epoch`). `holds`: it is carried out, with all
+    that come after it, when the znode is gone. `fails`: but then it fails in a way that the controller does not expect.
+    """
 
     broker: int
-    at: int
+    at: int = 0
+    before: str | None = None
+    holds: bool = False
+    fails: bool = False
 
 
-def halt_payload(broker: int, at: int) -> bytes:
+def halt_payload(order: Order) -> bytes:
     """`/lab_halt`."""
-    return msgspec.json.encode(Order(broker, at))
+    return msgspec.json.encode(order)
+
+
+class OperationFailed(Exception):
+    """An operation has failed in a way that nobody expects, because the trial has it so."""
 
 
 class Halt:
@@ -61,9 +72,10 @@ class Halt:
     def __init__(self, broker_id: int, report: Report) -> None:
         self._broker_id = broker_id
         self._report = report
-        self._at: int | None = None
+        self._order: Order | None = None
         self._count = 0
         self._halted = False
+        self._released: Future[None] = Future("the end of a halt")
 
     async def follow(self, client: PipelinedClient) -> None:
         """Wait for `/lab_halt`, and count if it names this broker. Raises SessionExpired."""
@@ -73,20 +85,51 @@ class Halt:
             await there.watch
         node = (await client.ask(lambda session: session.get(HALT))).value
         order = msgspec.json.decode(node.data, type=Order)
-        if order.broker == self._broker_id:
-            self._at = order.at
-            self._report(COUNTS, {"message": f"until operation {order.at}" if order.at else "all of them"})
+        if order.broker != self._broker_id:
+            return
+        self._order = order
+        until = f"until operation {order.before or order.at}" if order.before or order.at else "all of them"
+        self._report(COUNTS, {"message": until})
+        if order.holds:
+            gone = await client.ask(lambda session: session.exists(HALT, watch=True))
+            if gone.value is not None:
+                assert gone.watch is not None
+                await gone.watch
+            self._release()
+
+    def _release(self) -> None:
+        self._order = None
+        self._released.set(None)
 
     def passes(self, what: Callable[[], str]) -> bool:
         """Whether an operation is carried out. `what`: names it."""
-        if self._at is None:
+        if self._order is None:
             return True
         if self._halted:
             return False
         self._count += 1
-        self._halted = self._count == self._at
-        self._report(HALTS if self._halted else OPERATION, {"number": self._count, "message": what()})
+        name, before = what(), self._order.before
+        self._halted = self._count == self._order.at or (before is not None and before in name)
+        self._report(HALTS if self._halted else OPERATION, {"number": self._count, "message": name})
         return not self._halted
+
+    def held(self, ask: Callable[[], Future[T]]) -> Future[T]:
+        """The answer to an operation that is carried out when the halt is over; never if it is not."""
+        answer: Future[T] = Future("the answer to an operation of a controller that has halted")
+        order = self._order
+
+        def go_on(_released: Future[None]) -> None:
+            if order is not None and order.fails:
+                answer.fail(OperationFailed("the lab has this operation fail"))
+            else:
+                ask().on(partial(_pass_on, answer))
+
+        self._released.on(go_on)
+        return answer
+
+    async def over(self) -> None:
+        """Done when the halt is over; never if it is not."""
+        await self._released
 
     def session(self, inner: ZooKeeper) -> ZooKeeper:
         """A session for the controller."""
@@ -98,14 +141,14 @@ class Halt:
         async def deliver(broker: LiveBroker, request: ControlRequest) -> Message:
             name = type(request).__name__.removesuffix("Request")
             if not self.passes(lambda: f"{name} to broker {broker.broker_id}"):
-                await _never()
+                await self.over()
             return await inner(broker, request)
 
         return deliver
 
 
 class _HaltingSession:
-    """The port `ZooKeeper` around another session. What does not pass is never answered."""
+    """The port `ZooKeeper` around another session. What does not pass is held."""
 
     def __init__(self, inner: ZooKeeper, halt: Halt) -> None:
         self._inner = inner
@@ -156,12 +199,15 @@ class _HaltingSession:
         return self._inner.close()
 
     def _asked(self, what: Callable[[], str], ask: Callable[[], Future[T]]) -> Future[T]:
-        return ask() if self._halt.passes(what) else _never()
+        return ask() if self._halt.passes(what) else self._halt.held(ask)
 
 
 def _named(operations: Sequence[WriteOperation] | Sequence[ReadOperation]) -> str:
     return ", ".join(f"{type(each).__name__.lower()} {each.path}" for each in operations)
 
 
-def _never() -> Future[T]:
-    return Future("the answer to an operation of a controller that has halted")
+def _pass_on(answer: Future[T], done: Future[T]) -> None:
+    if done.error is None:
+        answer.set(done.result())
+    else:
+        answer.fail(done.error)

@@ -70,6 +70,7 @@ class ReplicaContext:
     - `joins_caught_up`: while too few are in sync, a follower joins only once it has caught up, by the rule by which
       leaders drop followers. False: as Kafka, it needs to have passed the high watermark.
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
+    - `fences_orders`: False: it obeys controllers of earlier epochs than one that it has heard of.
     - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
     - `forgets_followers`: a leader that has missed a leader epoch forgets what it knew of its followers.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
@@ -88,6 +89,7 @@ class ReplicaContext:
     leader_grace: bool = True
     joins_caught_up: bool = False
     keeps_fetchers: bool = False
+    fences_orders: bool = True
     obeys_late_orders: bool = False
     forgets_followers: bool = False
     obeys_after_us: int = 0

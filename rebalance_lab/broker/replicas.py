@@ -90,7 +90,7 @@ class Replicas:
                 ErrorCode.STALE_BROKER_EPOCH,
                 f"the request is for broker epoch {request.broker_epoch}, and this life has {self._broker_epoch()}",
             )
-        if request.controller_epoch < self.controller_epoch:
+        if request.controller_epoch < self.controller_epoch and self._around.fences_orders:
             raise Refused(
                 ErrorCode.STALE_CONTROLLER_EPOCH,
                 f"controller {request.controller_id} has epoch {request.controller_epoch}, and {self.controller_epoch} "

@@ -2,7 +2,8 @@
 
 An election is a creation of `/controller`; it lasts until that znode goes. Brokers compete for it if they ask to create
 the znode and get their answer before the next election. A broker is known by its registration, which it makes in the
-same session, and not by what the znode says.
+same session, and not by what the znode says. From 2.1 on the epoch is raised in the transaction that creates the znode.
+Before (`controller.forms`), the session that has created it raises the epoch later, or never.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from controller.forms import ControllerForm
 from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
@@ -23,7 +25,7 @@ from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
 class Election:
     """`created`: the creation of `/controller`; `ended`: its deletion. `broker_id`: the id that it holds. `registered`:
     the id under which the session that created it is registered; None if it is not. `winner`: the node of that session.
-    `raised`: the change of `/controller_epoch` in the same transaction; None if there was none. `asked`: the nodes that
+    `raised`: the change of `/controller_epoch` that belongs to it; None if there was none. `asked`: the nodes that
     asked to create it."""
 
     created: Event
@@ -49,7 +51,6 @@ def epoch_in(event: Event) -> int | None:
 @once
 def elections(history: History) -> list[Election]:
     """All elections in their order. Raises KafkaException for a `/controller` that cannot be read."""
-    raised = {event.zxid: event for event in epoch_changes(history)}
     found: list[Election] = []
     for event in events_of(history, Kind.CREATED, Kind.DELETED):
         if event.of("path") != CONTROLLER:
@@ -61,7 +62,8 @@ def elections(history: History) -> list[Election]:
         broker_id = read_controller(str(event.of("data")).encode()).brokerid
         registered = registrations(history).get(event.session, (None, None))[0]
         winner = actor_by_session(history).get(event.session)
-        found.append(Election(event, broker_id, registered, winner, raised.get(event.zxid)))
+        found.append(Election(event, broker_id, registered, winner, None))
+    _find_raised(history, found)
     began_us = [each.created.at_us - TOLERANCE_US for each in found]
     for actor, answered_us in _attempts(history):
         place = bisect_right(began_us, answered_us)
@@ -70,10 +72,34 @@ def elections(history: History) -> list[Election]:
     return found
 
 
+def _find_raised(history: History, found: list[Election]) -> None:
+    """Give each election the change of the epoch that belongs to it."""
+    if form_of(history).in_one_transaction:
+        raised = {event.zxid: event for event in epoch_changes(history)}
+        for each in found:
+            each.raised = raised.get(each.created.zxid)
+        return
+    for event in epoch_changes(history):
+        before = [each for each in found if (each.created.zxid or 0) < (event.zxid or 0)]
+        mine = [each for each in before if each.created.session == event.session]
+        if mine and mine[-1].raised is None:
+            mine[-1].raised = event
+
+
+def form_of(history: History) -> ControllerForm:
+    """The form of the trial's controllers."""
+    return ControllerForm(str(history.trial.parameters.get("form", ControllerForm.V2_1.value)))
+
+
 @once
 def epoch_changes(history: History) -> list[Event]:
-    """All writes of `/controller_epoch` but its creation, whose number nobody has reigned with."""
-    return [event for event in events_of(history, Kind.CHANGED) if event.of("path") == CONTROLLER_EPOCH]
+    """All writes of `/controller_epoch` but a creation with 0, which nobody has reigned with."""
+    writes = events_of(history, Kind.CREATED, Kind.CHANGED)
+    return [
+        event
+        for event in writes
+        if event.of("path") == CONTROLLER_EPOCH and (event.kind is Kind.CHANGED or epoch_in(event) != 0)
+    ]
 
 
 @once

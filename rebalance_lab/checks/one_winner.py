@@ -69,6 +69,8 @@ def _aside(history: History) -> Iterator[tuple[Election, Event]]:
     for election, saw in openings(history):
         won = election.created.zxid or 0
         for first in saw:
+            if _controls(history, first):
+                continue  # it looks whether it still reigns, as up to 2.0 at the beginning of its reign
             look, following = first, _next_look(history, first)
             ended = math.inf if following is None else following.n
             if any(first.n < each.n < ended for each in resigned.get(first.actor, ())):
@@ -81,6 +83,13 @@ def _aside(history: History) -> Iterator[tuple[Election, Event]]:
             until_us = in_touch_until(history, look.session, look.actor, look.at_us, end_us)
             if not asked and not read and until_us - look.at_us >= LEAST_US:
                 yield election, look
+
+
+def _controls(history: History, look: Event) -> bool:
+    """Whether the broker that looks believes that it is the controller."""
+    beliefs = (each for each in events_of(history, CONTROLS, CONTROLS_NO_MORE) if each.actor == look.actor)
+    before = [each for each in beliefs if each.n < look.n]
+    return bool(before) and before[-1].kind is CONTROLS
 
 
 def _next_look(history: History, look: Event) -> Event | None:

@@ -2,17 +2,18 @@
 
 The epoch of the controller stands in `/controller_epoch`, and each state of a partition names the epoch of the
 controller that wrote it. C4: a state is written in another epoch than the one that stands there at that moment, or in
-another session than that of the last election: by a broker that was deposed, or never elected. From Kafka 2.1 on a
-controller writes only together with a check of that znode (KAFKA-6082). C5: a broker leads by a state of an earlier
-epoch than that of a state by which it has led the same partition before. A leader that writes its ISR itself (up to
-2.6) writes the epoch of the controller that chose it, which may be over: such states, in which only the ISR changes,
-are left out.
+another session than that of the last election: by a broker that was deposed, or never elected. The same holds for the
+deletion of a topic or a state, which only controllers delete. From Kafka 2.1 on a controller writes only together with
+a check of that znode (KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it
+has led the same partition before. A leader that writes its ISR itself (up to 2.6) writes the epoch of the controller
+that chose it, which may be over: such states, in which only the ISR changes, are left out.
 
 Witness: the election, or the earlier leadership, and what came later from an earlier epoch.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 
 from rebalance_lab.checks.elections import elections, epoch_changes, epoch_in
@@ -28,13 +29,17 @@ from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 
 Wrong = tuple[str, Event, Event]
 
+#: A topic's znode, and the state of one of its partitions.
+_OF_A_TOPIC = re.compile(r"/brokers/topics/[^/]+(/partitions/\d+/state)?")
+
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, stale writes and roles; `writes` and `roles` that were looked at."""
+    """Measures: `count`, stale writes, deletions and roles; `writes`, `deletions` and `roles` that were looked at."""
     writes, stale_writes = _writes(history)
+    deletions, stale_deletions = _deletions(history)
     roles, stale_roles = _roles(history)
-    wrong = [*stale_writes, *stale_roles]
-    measures = {"count": len(wrong), "writes": writes, "roles": roles}
+    wrong = sorted([*stale_writes, *stale_deletions, *stale_roles], key=lambda each: each[2].at_us)
+    measures = {"count": len(wrong), "writes": writes, "deletions": deletions, "roles": roles}
     if wrong:
         why, before, event = wrong[0]
         return violated(why, (before.id, event.id), measures)
@@ -54,7 +59,8 @@ def _writes(history: History) -> tuple[int, list[Wrong]]:
             if only_isr and by_leaders:
                 continue
             looked_at += 1
-            found = _of_another_epoch(history, event, state) or _of_another_session(history, event, state)
+            what = f"the state of leader epoch {state.leader_epoch} was written"
+            found = _of_another_epoch(history, event, state) or _of_another_session(history, event, what)
             if found is not None:
                 why, election = found
                 wrong.append((f"{place}: {why}", election, event))
@@ -73,8 +79,15 @@ def _of_another_epoch(history: History, event: Event, state: LeaderIsrAndControl
     return f"{what}, when {when}", changes[place - 1]
 
 
-def _of_another_session(history: History, event: Event, state: LeaderIsrAndControllerEpoch) -> tuple[str, Event] | None:
-    """What is wrong with the writer of a state, and the last election. A controller may write until the next one."""
+def _deletions(history: History) -> tuple[int, list[Wrong]]:
+    """The number of deletions of topics and states, and those by another session than the controller's."""
+    its = [each for each in events_of(history, Kind.DELETED) if _OF_A_TOPIC.fullmatch(str(each.of("path")))]
+    found = ((each, _of_another_session(history, each, f"{each.of('path')} was deleted")) for each in its)
+    return len(its), [(why, election, each) for each, wrong in found if wrong is not None for why, election in [wrong]]
+
+
+def _of_another_session(history: History, event: Event, what: str) -> tuple[str, Event] | None:
+    """What is wrong with the writer, and the last election. A controller may write until the next one."""
     found = elections(history)
     place = bisect_left([each.created.zxid or 0 for each in found], event.zxid or 0)
     if not place or found[place - 1].created.session == event.session:
@@ -84,8 +97,7 @@ def _of_another_session(history: History, event: Event, state: LeaderIsrAndContr
         actor_by_session(history).get(session, f"session {session}")
         for session in (event.session, election.created.session)
     )
-    why = f"the state of leader epoch {state.leader_epoch} was written by {writer}, and the controller was {controller}"
-    return why, election.created
+    return f"{what} by {writer}, and the controller was {controller}", election.created
 
 
 def _roles(history: History) -> tuple[int, list[Wrong]]:

@@ -49,6 +49,7 @@ class BrokerPlant(PlantedBug):
     LATE_ORDERS = "obeys-late-orders", "a broker that obeys an update of a deposed controller after its successor's"
     KEEPS_SHIFT = "keeps-shift", "a broker that places a topic's later partitions with the gap of the first ones"
     FEWER_REPLICAS = "makes-fewer-replicas", "a broker that creates a topic with fewer replicas than asked for"
+    DEPOSES = "deposes-its-successor", "a controller that gives up, and deletes the /controller of its successor"
     IGNORES_RACKS = "ignores-racks", "a broker that places replicas as if no broker had a rack"
     REMOVES_PARTITIONS = "removes-partitions", "a broker that takes partitions from a topic if a client asks for it"
     FORGETS_DELETIONS = "forgets-deletions", "a controller that does not go on with deletions that another began"
@@ -72,6 +73,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.FORGETS_NEW: ("lab_election_bug", ElectionBug.FORGETS_NEW),
     BrokerPlant.KEEPS_SHIFT: ("lab_placement_bug", PlacementBug.KEEPS_SHIFT),
     BrokerPlant.FEWER_REPLICAS: ("lab_placement_bug", PlacementBug.FEWER_REPLICAS),
+    BrokerPlant.DEPOSES: ("lab_election_bug", ElectionBug.DEPOSES),
     BrokerPlant.IGNORES_RACKS: ("lab_placement_bug", PlacementBug.IGNORES_RACKS),
     BrokerPlant.BY_ISR: ("lab_election_order", ElectionOrder.ISR),
     BrokerPlant.BY_ASSIGNMENT: ("lab_shutdown_selection", Selection.V2_1),

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from rebalance_lab.broker.halting import Order
 from rebalance_lab.checks.duty_target import differences
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
@@ -118,7 +119,7 @@ async def duties(lab: ReplicationLab) -> None:
     asked = await _PREPARED[duty](lab, _other_than(lab, controller))
     inspector = lab.start("i1", InspectorOptions())
     await _reached(lab, asked.before, SETTLE_MS)
-    await lab.halt(number_of(controller.actor), at)
+    await lab.halt(Order(number_of(controller.actor), at))
     lab.phase("control" if plan.control else duty.value)
     async with lab.tasks.scope("duty") as scope:
         scope.spawn(ask_duty(lab, controller, duty.value, asked.target, asked.ask), "asking")

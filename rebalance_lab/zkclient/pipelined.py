@@ -7,7 +7,8 @@ anew (`kafka.zookeeper.ZooKeeperClient` and `kafka.zk.KafkaZkClient.retryRequest
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.world.errors import (
@@ -18,7 +19,17 @@ from rebalance_lab.world.errors import (
     SessionExpired,
     ZooKeeperError,
 )
-from rebalance_lab.world.ports import GetRead, Node, Reply, WriteOperation, WriteResult, ZooKeeper
+from rebalance_lab.world.ports import (
+    Create,
+    Delete,
+    GetRead,
+    Node,
+    Reply,
+    Set,
+    WriteOperation,
+    WriteResult,
+    ZooKeeper,
+)
 
 T = TypeVar("T")
 
@@ -122,6 +133,10 @@ class PipelinedClient:
                 found.append(Answer(None, refused.reason if isinstance(refused, MultiRefused) else refused))
         return found
 
+    async def unfenced(self, operations: Sequence[WriteOperation]) -> list[Answer[WriteResult]]:
+        """Operations without a condition, each in a request of its own, as Kafka before 2.1 writes."""
+        return await self.ask_all([partial(_single, each) for each in operations])
+
     async def ensure_path(self, path: str) -> None:
         """Create a persistent znode without data, and its parents. What is there stays as it is."""
         for end in [at for at, letter in enumerate(path) if letter == "/" and at] + [len(path)]:
@@ -134,6 +149,19 @@ class PipelinedClient:
         except NodeExists:
             return False
         return True
+
+
+def _single(operation: WriteOperation, session: ZooKeeper) -> Future[Reply[Any]]:
+    """Raises ValueError for a check, which only a multi can have."""
+    match operation:
+        case Create():
+            return session.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+        case Set():
+            return session.set(operation.path, operation.data, version=operation.version)
+        case Delete():
+            return session.delete(operation.path, version=operation.version)
+        case _:
+            raise ValueError(f"a check of {operation.path} stands alone: give it to a multi")
 
 
 def _multi(fence: WriteOperation, operations: Sequence[WriteOperation]) -> Request[tuple[WriteResult, ...]]:

@@ -6,7 +6,7 @@ from controller_stage import Stage
 
 from controller.channels import Deliver
 from controller.cluster import LiveBroker
-from rebalance_lab.broker.halting import COUNTS, HALT, HALTS, OPERATION, Halt, halt_payload
+from rebalance_lab.broker.halting import COUNTS, HALT, HALTS, OPERATION, Halt, Order, halt_payload
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.wire.paths import BROKER_IDS, BROKER_TOPICS
@@ -42,7 +42,7 @@ def test_operations_count_from_the_znode_on_and_end_before_the_one_that_it_names
             await session.exists("/before")
             await deliver(BROKER, REQUEST)
             assert it.reports == []
-            await stage.create(HALT, halt_payload(1, 4))
+            await stage.create(HALT, halt_payload(Order(1, 4)))
             await following
             assert it.reports == [(COUNTS, None, "until operation 4")]
             await session.children(BROKER_IDS)
@@ -70,7 +70,7 @@ def test_operations_count_from_the_znode_on_and_end_before_the_one_that_it_names
 def test_a_broker_that_the_znode_does_not_name_counts_nothing() -> None:
     async def story(stage: Stage) -> None:
         it = Halted()
-        await stage.create(HALT, halt_payload(2, 1))
+        await stage.create(HALT, halt_payload(Order(2, 1)))
         await it.halt.follow(stage.other)
         await it.halt.session(stage.other.session).exists("/x")
         assert it.reports == []
@@ -81,7 +81,7 @@ def test_a_broker_that_the_znode_does_not_name_counts_nothing() -> None:
 def test_at_0_it_only_counts() -> None:
     async def story(stage: Stage) -> None:
         it = Halted()
-        await stage.create(HALT, halt_payload(1, 0))
+        await stage.create(HALT, halt_payload(Order(1)))
         await it.halt.follow(stage.other)
         session = it.halt.session(stage.other.session)
         for _ in range(3):

@@ -44,7 +44,7 @@ def test_states_of_the_epoch_that_stands() -> None:
     story.state(40, 2, 1, 1)
     story.leads(41, 2)
     finding = story.found()
-    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "writes": 2, "roles": 2})
+    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "writes": 2, "deletions": 0, "roles": 2})
 
 
 def test_a_write_of_a_deposed_controller() -> None:

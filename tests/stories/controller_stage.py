@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from controller.cluster import LiveBroker
 from controller.controller import Controller
+from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
 from controller.request_batch import ControlRequest
 from controller.stimuli import (
@@ -62,8 +63,9 @@ class SentRequests:
 class Candidate:
     """One broker's controller on a session of its own."""
 
-    def __init__(self, stage: Stage, broker_id: int) -> None:
+    def __init__(self, stage: Stage, broker_id: int, form: ControllerForm) -> None:
         self.broker_id = broker_id
+        self._form = form
         self.reigns: list[SentRequests] = []
         self.reports: list[tuple[str, dict[str, object]]] = []
         self.known: list[tuple[int, TopicPartition, LeaderAndIsr]] = []
@@ -77,8 +79,9 @@ class Candidate:
     async def run(self) -> None:
         self.controller = Controller(
             self._stage.tasks,
-            PipelinedClient(self.session),
+            PipelinedClient(self.session, in_flight=self._form.in_flight),
             self.broker_id,
+            form=self._form,
             wall_ms=lambda: 1000,
             channels=self._channels,
             unclean_default=False,
@@ -133,8 +136,8 @@ class Stage:
         finally:
             self.simulation.close()
 
-    def candidate(self, broker_id: int) -> Candidate:
-        candidate = Candidate(self, broker_id)
+    def candidate(self, broker_id: int, form: ControllerForm = ControllerForm.V2_1) -> Candidate:
+        candidate = Candidate(self, broker_id, form)
 
         async def run() -> None:
             await self.tasks.spawn(candidate.run(), f"controller {broker_id}", process=candidate.process)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_lab.broker.halting import HALT, halt_payload
+from rebalance_lab.broker.halting import HALT, Order, halt_payload
 from rebalance_lab.history.duties import FOLDERS_READ
 from rebalance_lab.history.events import LAYER_OF, Event
 from rebalance_lab.history.rest import NodeState
 from rebalance_lab.roles.inspector import InspectorSpec
 from rebalance_lab.subjects.broker_log.subject import LogLab
 from rebalance_lab.subjects.replication.tracker import ReplicationTracker
-from rebalance_lab.trials.lab import NodeHandle
+from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
@@ -53,16 +53,28 @@ class OutsideLab(LogLab):
         """Raises NoNode."""
         await self._stage.zookeeper.delete(path)
 
+    async def gone(self, path: str) -> None:
+        """Wait until a znode is not there."""
+        async with self._bounded(f"the end of {path}", START_LIMIT_MS):
+            there = await self._stage.zookeeper.exists(path, watch=True)
+            while there.value is not None:
+                assert there.watch is not None
+                await there.watch
+                there = await self._stage.zookeeper.exists(path, watch=True)
+
     # -- a controller that halts --------------------------------------------------------------
 
-    async def halt(self, broker: int, at: int) -> None:
-        """Have a broker count the operations of its controller from now on, and halt before the one with number `at`;
-        0: only count."""
-        await self.create_znode(HALT, halt_payload(broker, at))
-        await self.until(lambda: self._seen.counting is not None, f"broker {broker} to count operations")
+    async def halt(self, order: Order) -> None:
+        """Have a broker count the operations of its controller from now on, and halt before one of them."""
+        await self.create_znode(HALT, halt_payload(order))
+        await self.until(lambda: self._seen.counting is not None, f"broker {order.broker} to count operations")
+
+    async def halts(self) -> None:
+        """Wait until the broker has halted."""
+        await self.until(lambda: self.halted, "a controller to halt")
 
     async def forget_halt(self) -> None:
-        """A broker that starts again counts nothing."""
+        """A broker that starts again counts nothing, and one that holds its operations back goes on."""
         await self.delete_znode(HALT)
 
     @property
@@ -108,7 +120,7 @@ class OutsideLab(LogLab):
         return Event(actor, n, at_us, layer, FOLDERS_READ, member=node.actor, detail=detail)
 
     def state_of(self, topic: str, partition: int) -> LeaderIsrAndControllerEpoch | None:
-        """What the state znode of a partition holds; None if there was none yet."""
+        """What the state znode of a partition holds; None if there is none."""
         return self._seen.states.get(partition_state_path(topic, partition))
 
     @property

@@ -4,6 +4,7 @@ replica."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from rebalance_lab.wire.cluster import (
     preferred_election_payload,
 )
 from rebalance_lab.wire.paths import CONTROLLER, PREFERRED_ELECTION
+from rebalance_lab.world.errors import NoNode
 from rebalance_lab.world.kafka.jars import Role
 
 #: What every scenario of this subject has.
@@ -340,12 +342,18 @@ class ReplicationLab(OutsideLab):
         """Have the brokers elect a controller, until it is `to`: `/controller` is deleted, as operators do it."""
         while self.controller is not to:
             await self.controlled()
-            await self._deposed(self._replicas.reigns)
+            await self.depose()
 
-    async def _deposed(self, reigns: int) -> None:
-        """Delete `/controller`, and wait for the next one; there have been `reigns` so far."""
-        await self._stage.zookeeper.delete(CONTROLLER)
-        await self.until(lambda: self._replicas.reigns > reigns, "the election of a controller")
+    async def depose(self, *, or_halted: bool = False) -> None:
+        """Delete `/controller`, and wait until a broker is elected and knows it; `or_halted`: or until one halts."""
+        reigns, believed = self._replicas.reigns, self._replicas.believed
+        with suppress(NoNode):  # the controller has given up itself
+            await self._stage.zookeeper.delete(CONTROLLER)
+
+        def elected() -> bool:
+            return self._replicas.reigns > reigns and self._replicas.believed > believed
+
+        await self.until(lambda: elected() or (or_halted and self.halted), "the election of a controller")
 
     @property
     def acknowledged(self) -> int:

@@ -12,7 +12,7 @@ from rebalance_lab.history.duties import LOOK
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.keyed import CONSUME_KEYED, KEYED, RESIZE
 from rebalance_lab.history.reads import MOVED, POLLED, position_after
-from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
+from rebalance_lab.history.replicas import APPENDED, CONTROLS, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
 from rebalance_lab.history.writes import PRODUCE, REPORTED
 from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
@@ -30,7 +30,8 @@ class ReplicationTracker(LogTracker):
     """It also counts reads of replicas, the batches that each broker has written as a leader, its cuts of its log as a
     follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
     znode and what brokers believe. `led`: broker -> the last leader epoch in which it believed that it leads.
-    `reigns`: of controllers, so far. `appended_us`: broker -> when it has written its last batch as a leader.
+    `reigns`: of controllers, so far; `believed`: those that began as a broker knows. `appended_us`: broker -> when it
+    has written its last batch as a leader.
     `unanswered`: writes whose outcome the client does not know. `resizes_answered`: requests for another number of
     partitions, and whether the topic with keys was read. `counting`, `halted`: what brokers have reported of the
     operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an
@@ -58,6 +59,7 @@ class ReplicationTracker(LogTracker):
     states: dict[str, LeaderIsrAndControllerEpoch] = field(default_factory=dict)
     controller: int | None = None
     reigns: int = 0
+    believed: int = 0
     assigned: tuple[int, ...] = ()
     state: LeaderIsrAndControllerEpoch | None = None
 
@@ -96,6 +98,8 @@ class ReplicationTracker(LogTracker):
             self.cuts[event.actor] += 1
         elif event.kind is LEADS:
             self.led[event.actor] = int(str(event.of("leader_epoch")))
+        elif event.kind is CONTROLS:
+            self.believed += 1
         elif event.kind is FOLLOWS:
             self.followed[event.actor] = int(str(event.of("leader")))
         elif event.kind is REPORTED and event.of("event") in halting.REPORTS:
@@ -108,6 +112,8 @@ class ReplicationTracker(LogTracker):
         path = str(event.of("path"))
         if event.kind is Kind.DELETED and path == CONTROLLER:
             self.controller = None
+        elif event.kind is Kind.DELETED and _STATE.fullmatch(path):
+            self.states.pop(path, None)
         elif event.kind not in {Kind.CREATED, Kind.CHANGED}:
             return False
         elif event.kind is Kind.CREATED and path == CONTROLLER:

@@ -1,0 +1,36 @@
+"""The forms of the controller, by the release that brought each.
+
+| | `0.8.2` | `1.1` | `2.1` |
+| --- | --- | --- | --- |
+| requests to ZooKeeper at once | one | ten | ten |
+| election | creates `/controller`, then raises the epoch | the same | both in one transaction |
+| epoch raised by another | goes on with the one it has read | deletes `/controller`, whose it may be | not elected |
+| writes | without a condition on the epoch | the same | each with a check of `/controller_epoch` |
+| gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
+| state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
+
+Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), `KafkaController` and
+`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1). What they decide is the same here: `controller.machine`, as in 3.9.1.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ControllerForm(StrEnum):
+    """How a controller is elected and writes, by the release that brought the form."""
+
+    V0_8_2 = "0.8.2"
+    V1_1 = "1.1"
+    V2_1 = "2.1"
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests to ZooKeeper are under way at once."""
+        return 1 if self is ControllerForm.V0_8_2 else 10
+
+    @property
+    def in_one_transaction(self) -> bool:
+        """Whether `/controller` and the epoch are written in one transaction, and every write checks the epoch."""
+        return self is ControllerForm.V2_1

@@ -1,0 +1,222 @@
+"""What does a controller do that is paused, and wakes when another has been elected (claim E3)?
+
+It keeps its ZooKeeper session, so nothing tells it. It was about to carry out an operation when it was paused, and
+carries it out when it wakes. `/controller` was deleted meanwhile, as operators do it and as controllers up to 2.0 do
+when they give up. `moment` says what it was about to do:
+
+- `deletion`: to delete a topic's znodes. Its successor has deleted the topic, and a client has created it anew.
+- `order`: to tell a broker to delete its replica of that topic.
+- `election`: to raise the controller epoch, after it had created `/controller` (up to 2.0), or with it (from 2.1 on).
+- `failover`: to load the cluster after its election. That fails, so it gives up.
+
+`form` is how controllers are elected and write; with `fences_writes=false` no form checks the epoch. With
+`fences_orders=false` brokers obey controllers of earlier epochs. In the control the same is done, and nobody is paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from enum import StrEnum
+
+from controller.forms import ControllerForm
+from rebalance_lab.broker.halting import Order
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.pause import pause
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    BrokerNode,
+    ProducerOptions,
+    ReplicationLab,
+    number_of,
+    spares_a_controller,
+    with_default,
+)
+from rebalance_lab.trials.plan import Parameter, Plan
+from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.wire.paths import DELETE_TOPICS, partition_state_path
+
+#: The topic that is deleted and created anew.
+TOPIC_AGAIN = "t2"
+
+#: How often another election is tried until the broker that is to be paused takes part in one.
+TRIES = 100
+
+
+class Moment(StrEnum):
+    """What the controller was about to do when it was paused."""
+
+    DELETION = "deletion"
+    ORDER = "order"
+    ELECTION = "election"
+    FAILOVER = "failover"
+
+
+async def zombie_controller(lab: ReplicationLab) -> None:
+    plan = lab.plan
+    await lab.assemble(
+        spare_controller=True,
+        lab_halts=True,
+        lab_controller_form=ControllerForm(plan.text("form")),
+        lab_fences_writes=plan.switch("fences_writes"),
+        lab_fences_orders=plan.switch("fences_orders"),
+    )
+    lab.start("c1", ProducerOptions())
+    await lab.written(1)
+    lab.phase("control" if plan.control else "a zombie")
+    await _MOMENTS[Moment(plan.text("moment"))](lab)
+    await lab.conclude()
+
+
+# -- a topic is deleted ---------------------------------------------------------------------------
+
+
+async def _deletion(lab: ReplicationLab) -> None:
+    await _deleted_again(lab, f"delete {partition_state_path(TOPIC_AGAIN, 0)}")
+
+
+async def _order(lab: ReplicationLab) -> None:
+    replica = lab.isr[-1]
+    await _deleted_again(lab, f"StopReplica to broker {number_of(replica.actor)}")
+
+
+async def _deleted_again(lab: ReplicationLab, before: str) -> None:
+    """The topic is deleted and created anew; the controller is paused before an operation of its deletion."""
+    controller = await lab.controlled()
+    replicas = [number_of(each.actor) for each in lab.brokers if each is not controller]
+    await _created(lab, replicas)
+    if lab.plan.control:
+        await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+        await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+        await _created(lab, replicas)
+        return
+    await lab.halt(Order(number_of(controller.actor), before=before, holds=True))
+    await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+    await lab.halts()
+    async with _paused(lab, controller):
+        await lab.depose()
+        await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+        await _created(lab, replicas)
+    await lab.forget_halt()
+
+
+async def _created(lab: ReplicationLab, replicas: list[int]) -> None:
+    """The topic is there, and all its replicas are in sync. Each time it has the same leader, so that the checks, which
+    know a topic by its name, see one partition."""
+    await lab.create(TOPIC_AGAIN, {0: replicas})
+
+    def in_sync() -> bool:
+        state = lab.state_of(TOPIC_AGAIN, 0)
+        return state is not None and set(state.isr) == set(replicas) and state.leader >= 0
+
+    await lab.until(in_sync, f"the replicas of {TOPIC_AGAIN} in sync")
+
+
+# -- a controller is elected ----------------------------------------------------------------------
+
+
+async def _election(lab: ReplicationLab) -> None:
+    await _elected(lab, Order(_heir(lab), before="set /controller_epoch", holds=True))
+
+
+async def _failover(lab: ReplicationLab) -> None:
+    await _elected(lab, Order(_heir(lab), before="children /brokers/topics", holds=True, fails=True))
+
+
+def _heir(lab: ReplicationLab) -> int:
+    """A broker that does not control."""
+    return next(number_of(each.actor) for each in lab.brokers if each is not lab.controller)
+
+
+async def _elected(lab: ReplicationLab, order: Order) -> None:
+    """Controllers are elected until one halts; it is paused, and yet another elected."""
+    await lab.controlled()
+    if lab.plan.control:
+        await lab.depose()
+        return
+    await lab.halt(order)
+    for _ in range(TRIES):
+        if lab.halted:
+            break
+        await lab.controlled()
+        await lab.depose(or_halted=True)
+    await lab.halts()
+    zombie = next(each for each in lab.brokers if number_of(each.actor) == order.broker)
+    async with _paused(lab, zombie):
+        if lab.controller is zombie:
+            await lab.depose()
+        await lab.controlled(not_by=zombie)
+    await lab.forget_halt()
+
+
+@asynccontextmanager
+async def _paused(lab: ReplicationLab, node: BrokerNode) -> AsyncIterator[None]:
+    """The node stands still for as long as the block takes."""
+    stopped, over = lab.tasks.flag("the controller stands still"), lab.tasks.flag("its successor is there")
+    async with lab.tasks.scope("pause of the controller") as scope:
+        scope.spawn(pause(lab, node, over, stopped), "pause of the controller")
+        await stopped.wait()
+        yield
+        over.raise_()
+
+
+_MOMENTS: Mapping[Moment, Callable[[ReplicationLab], Awaitable[None]]] = {
+    Moment.DELETION: _deletion,
+    Moment.ORDER: _order,
+    Moment.ELECTION: _election,
+    Moment.FAILOVER: _failover,
+}
+
+
+#: What may be wrong as well if brokers obey the zombie, and if it has deleted a topic that is in use.
+_DISOBEYED = ("stale_order", "stale_role", "unequal_views")
+_WITHOUT_TOPIC = ("stale_role", "unequal_views")
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Without a fence at the place where the zombie acts, what it does takes effect."""
+    if plan.control:
+        return usual(REPLICATION)
+    form = ControllerForm(plan.text("form"))
+    unfenced = not form.in_one_transaction or not plan.switch("fences_writes")
+    # Brokers that obey any controller may hear the zombie after its successor.
+    found: dict[str, Outcome | None] = {} if plan.switch("fences_orders") else dict.fromkeys(_DISOBEYED)
+    match Moment(plan.text("moment")):
+        case Moment.DELETION if unfenced:
+            found |= {**dict.fromkeys(_WITHOUT_TOPIC), "stale_controller": Outcome.VIOLATED}
+        case Moment.ORDER if not plan.switch("fences_orders"):
+            found["stale_order"] = Outcome.VIOLATED
+        case Moment.ELECTION if form is ControllerForm.V0_8_2:
+            found |= {"one_winner": None, "two_controllers": Outcome.VIOLATED}
+        case Moment.ELECTION if form is ControllerForm.V1_1:
+            found |= {"two_controllers": Outcome.VIOLATED, "deposed_successor": Outcome.VIOLATED}
+        case Moment.FAILOVER if unfenced:
+            found["deposed_successor"] = Outcome.VIOLATED
+    return usual(REPLICATION, **found)
+
+
+SCENARIO = Scenario(
+    name="zombie-controller",
+    subject=REPLICATED,
+    summary="a controller is paused, another is elected, and the first one goes on",
+    parameters=(
+        Parameter("moment", Moment.DELETION.value, "", "what it was about to do", choices=tuple(Moment)),
+        Parameter(
+            "form",
+            ControllerForm.V2_1.value,
+            "",
+            "the release that controllers are like",
+            choices=tuple(ControllerForm),
+        ),
+        Parameter("fences_writes", True, "", "whether controllers of form 2.1 check the epoch as they write"),
+        Parameter("fences_orders", True, "", "whether brokers refuse controllers of earlier epochs"),
+        *with_default(COMMON, brokers=4, messages=60, pause_us=20_000, session_timeout_ms=18_000, tick_ms=2000),
+    ),
+    script=zombie_controller,
+    expects=expects,
+    demands=spares_a_controller,
+    claims=("E3",),
+    real=only_ours("they cannot be halted at an operation"),
+)

@@ -1,0 +1,95 @@
+"""zombie-controller: what a controller does that wakes after its successor's election (claim E3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from controller.forms import ControllerForm
+from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History, load
+from rebalance_lab.history.views import events_of
+from rebalance_lab.scenarios.zombie_controller import TOPIC_AGAIN, Moment
+from rebalance_lab.trials import api
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.stages.simulated.stage import simulate
+from rebalance_lab.wire.paths import CONTROLLER, topic_path
+
+OLD = [ControllerForm.V1_1, ControllerForm.V0_8_2]
+
+
+def play(moment: Moment, form: ControllerForm = ControllerForm.V2_1, seed: int = 1, **settings: str) -> History:
+    plan = make_plan("zombie-controller", seed=seed, settings={"moment": moment, "form": form, **settings})
+    return simulate(plan)[0]
+
+
+def wrong(found: Mapping[str, Finding]) -> set[str]:
+    return {name for name, finding in found.items() if finding.outcome is not Outcome.CLEAN}
+
+
+def topics_deleted(history: History) -> int:
+    return sum(event.of("path") == topic_path(TOPIC_AGAIN) for event in events_of(history, Kind.DELETED))
+
+
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_zombie_of_2_1_does_nothing(moment: Moment, seed: int) -> None:
+    history = play(moment, seed=seed)
+    assert wrong(judge(history)) == set()
+    assert any(event.of("fault") == "pause" for event in events_of(history, Kind.FAULT_BIT))
+
+
+@pytest.mark.parametrize(("form", "fences_writes"), [*((form, "true") for form in OLD), (ControllerForm.V2_1, "false")])
+def test_without_a_fence_it_deletes_a_topic_that_was_created_anew(form: ControllerForm, fences_writes: str) -> None:
+    history = play(Moment.DELETION, form, fences_writes=fences_writes)
+    assert judge(history)["stale_controller"].outcome is Outcome.VIOLATED
+    assert topics_deleted(history) == 2
+    assert topics_deleted(play(Moment.DELETION)) == 1
+
+
+def test_a_broker_that_does_not_fence_obeys_it() -> None:
+    found = judge(play(Moment.ORDER, fences_orders="false"))
+    assert found["stale_order"].outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("form", OLD)
+def test_one_that_gives_up_deletes_the_znode_of_its_successor(form: ControllerForm) -> None:
+    history = play(Moment.FAILOVER, form)
+    finding = judge(history)["deposed_successor"]
+    assert finding.outcome is Outcome.VIOLATED
+    deleted = next(event for event in history.events if event.id == finding.witness[1])
+    assert (deleted.kind, deleted.of("path")) == (Kind.DELETED, CONTROLLER)
+
+
+def test_0_8_2_reigns_with_an_epoch_that_it_has_not_raised() -> None:
+    found = judge(play(Moment.ELECTION, ControllerForm.V0_8_2))
+    assert found["two_controllers"].outcome is Outcome.VIOLATED
+    assert found["deposed_successor"].outcome is Outcome.CLEAN
+
+
+def test_1_1_deletes_the_znode_of_the_broker_that_has_raised_the_epoch() -> None:
+    found = judge(play(Moment.ELECTION, ControllerForm.V1_1))
+    assert found["deposed_successor"].outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("form", ControllerForm)
+def test_the_control_shows_nothing_in_any_form(form: ControllerForm, moment: Moment) -> None:
+    history, _ = simulate(make_plan("zombie-controller", control=True, settings={"moment": moment, "form": form}))
+    assert wrong(judge(history)) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("form", ControllerForm)
+def test_live_as_expected(tmp_path: Path, form: ControllerForm, moment: Moment) -> None:
+    plan = make_plan("zombie-controller", world="processes", settings={"moment": moment, "form": form})
+    result = api.run(plan, tmp_path)
+    expected = scenario("zombie-controller").expects(plan)
+    found = {name: finding.outcome for name, finding in result.findings.items() if expected.get(name) is not None}
+    assert found == {name: expected[name] for name in found}
+    assert events_of(load(result.folder), Kind.FAULT_BIT)
