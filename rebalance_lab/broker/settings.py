@@ -14,6 +14,7 @@ from enum import IntEnum
 
 import msgspec
 
+from controller.forms import ControllerForm
 from controller.leader_election import ElectionOrder, Selection
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
@@ -337,6 +338,9 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.shutdown.selection", _S, "2.1", _one_of(*Selection), field="lab_shutdown_selection"),
         Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
         Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),
+        Setting("lab.controller.form", _S, "2.1", _one_of(*ControllerForm), field="lab_controller_form"),
+        Setting("lab.fences.writes", _B, True, field="lab_fences_writes"),
+        Setting("lab.fences.orders", _B, True, field="lab_fences_orders"),
         Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
         Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),
         Setting("replica.fetch.min.bytes", _I, 1, field="replica_fetch_min_bytes"),

@@ -16,6 +16,7 @@ from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 from rebalance_lab.wire.cluster import read_controller
 from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
@@ -116,15 +117,29 @@ def looks(history: History) -> dict[str, list[Event]]:
     return grouped(answers, lambda event: event.actor)
 
 
+def _candidates(history: History) -> dict[str, list[Event]]:
+    """`looks`, without those of brokers that believe that they control: these look whether they still do."""
+    found: dict[str, list[Event]] = {}
+    controls: dict[str, bool] = {}
+    its = {event.id for each in looks(history).values() for event in each}
+    for event in sorted(events_of(history, Kind.OK, CONTROLS, CONTROLS_NO_MORE), key=lambda each: each.n):
+        if event.kind is not Kind.OK:
+            controls[event.actor] = event.kind is CONTROLS
+        elif event.id in its and not controls.get(event.actor, False):
+            found.setdefault(event.actor, []).append(event)
+    return found
+
+
 @once
 def openings(history: History) -> list[tuple[Election, list[Event]]]:
     """Each election with the looks that saw before it that there was no controller: the first one of each node since
-    the election before had ended."""
+    the election before had ended, of those that did not control themselves."""
     found: list[tuple[Election, list[Event]]] = []
+    candidates = _candidates(history)
     gone = 0
     for each in elections(history):
         won = each.created.zxid or 0
-        saw = [next((look for look in its if gone <= (look.zxid or 0) < won), None) for its in looks(history).values()]
+        saw = [next((look for look in its if gone <= (look.zxid or 0) < won), None) for its in candidates.values()]
         found.append((each, [look for look in saw if look is not None]))
         gone = won if each.ended is None else (each.ended.zxid or 0)
     return found

@@ -21,7 +21,7 @@ from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, vi
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
+from rebalance_lab.history.replicas import CONTROLS
 from rebalance_lab.history.views import events_of, grouped
 from rebalance_lab.wire.paths import CONTROLLER
 
@@ -64,32 +64,17 @@ def _aside(history: History) -> Iterator[tuple[Election, Event]]:
     """Brokers that have seen that there was no controller, and did not ask: the election, and their look."""
     asks = grouped(requests(history), lambda event: event.actor)
     reads = grouped((event for event in events_of(history, Kind.OK) if _is_read(event)), lambda event: event.actor)
-    resigned = grouped(events_of(history, CONTROLS_NO_MORE), lambda event: event.actor)
     end_us, _ = closing_us(history)
     for election, saw in openings(history):
         won = election.created.zxid or 0
-        for first in saw:
-            if _controls(history, first):
-                continue  # it looks whether it still reigns, as up to 2.0 at the beginning of its reign
-            look, following = first, _next_look(history, first)
-            ended = math.inf if following is None else following.n
-            if any(first.n < each.n < ended for each in resigned.get(first.actor, ())):
-                if following is None or (following.zxid or 0) >= won:
-                    continue
-                look, following = following, _next_look(history, following)
+        for look in saw:
+            following = _next_look(history, look)
             next_look = math.inf if following is None else following.n
             asked = any(look.n < each.n < next_look for each in asks.get(look.actor, ()))
             read = any(each.n > look.n and (each.zxid or 0) >= won for each in reads.get(look.actor, ()))
             until_us = in_touch_until(history, look.session, look.actor, look.at_us, end_us)
             if not asked and not read and until_us - look.at_us >= LEAST_US:
                 yield election, look
-
-
-def _controls(history: History, look: Event) -> bool:
-    """Whether the broker that looks believes that it is the controller."""
-    beliefs = (each for each in events_of(history, CONTROLS, CONTROLS_NO_MORE) if each.actor == look.actor)
-    before = [each for each in beliefs if each.n < look.n]
-    return bool(before) and before[-1].kind is CONTROLS
 
 
 def _next_look(history: History, look: Event) -> Event | None:

@@ -15,8 +15,7 @@ when they give up. `moment` says what it was about to do:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 
 from controller.forms import ControllerForm
@@ -95,10 +94,13 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
     await lab.halt(Order(number_of(controller.actor), before=before, holds=True))
     await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
     await lab.halts()
-    async with _paused(lab, controller):
+
+    async def succeed() -> None:
         await lab.depose()
         await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
         await _created(lab, replicas)
+
+    await _while_paused(lab, controller, succeed)
     await lab.forget_halt()
 
 
@@ -144,21 +146,23 @@ async def _elected(lab: ReplicationLab, order: Order) -> None:
         await lab.depose(or_halted=True)
     await lab.halts()
     zombie = next(each for each in lab.brokers if number_of(each.actor) == order.broker)
-    async with _paused(lab, zombie):
+
+    async def succeed() -> None:
         if lab.controller is zombie:
             await lab.depose()
         await lab.controlled(not_by=zombie)
+
+    await _while_paused(lab, zombie, succeed)
     await lab.forget_halt()
 
 
-@asynccontextmanager
-async def _paused(lab: ReplicationLab, node: BrokerNode) -> AsyncIterator[None]:
-    """The node stands still for as long as the block takes."""
+async def _while_paused(lab: ReplicationLab, node: BrokerNode, work: Callable[[], Awaitable[object]]) -> None:
+    """The node stands still for as long as the work takes."""
     stopped, over = lab.tasks.flag("the controller stands still"), lab.tasks.flag("its successor is there")
     async with lab.tasks.scope("pause of the controller") as scope:
         scope.spawn(pause(lab, node, over, stopped), "pause of the controller")
         await stopped.wait()
-        yield
+        await work()
         over.raise_()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from controller_stage import Stage
 
 from controller.channels import Deliver
 from controller.cluster import LiveBroker
-from rebalance_lab.broker.halting import COUNTS, HALT, HALTS, OPERATION, Halt, Order, halt_payload
+from rebalance_lab.broker.halting import COUNTS, HALT, HALTS, OPERATION, Halt, OperationFailed, Order, halt_payload
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.wire.paths import BROKER_IDS, BROKER_TOPICS
@@ -87,5 +88,49 @@ def test_at_0_it_only_counts() -> None:
         for _ in range(3):
             await session.exists("/x")
         assert [each for each, _, _ in it.reports] == [COUNTS, OPERATION, OPERATION, OPERATION]
+
+    Stage().play(story)
+
+
+def test_operations_that_are_held_back_are_carried_out_when_the_znode_is_gone() -> None:
+    async def story(stage: Stage) -> None:
+        it = Halted()
+        session, deliver = it.halt.session(stage.other.session), it.halt.deliver(it.deliver)
+        async with stage.tasks.scope("halt") as scope:
+            scope.spawn(it.halt.follow(stage.other), "follow")
+            await stage.create(HALT, halt_payload(Order(1, before="create /held", holds=True)))
+            await stage.settle()
+            await session.create("/before", b"")
+            held, after = session.create("/held", b""), session.get("/held")
+            scope.spawn(it.ask(deliver), "deliver")
+            await stage.settle()
+            assert not held.done
+            assert not after.done
+            assert not it.answered
+            await stage.other.ask(lambda other: other.delete(HALT))
+            assert (await held).value == "/held"
+            assert (await after).value.data == b""
+            await session.exists("/free")
+            await stage.settle()
+            assert it.answered == [REQUEST]
+        assert [(event, number) for event, number, _ in it.reports] == [(COUNTS, None), (OPERATION, 1), (HALTS, 2)]
+
+    Stage().play(story)
+
+
+def test_what_was_held_back_may_fail() -> None:
+    async def story(stage: Stage) -> None:
+        it = Halted()
+        session = it.halt.session(stage.other.session)
+        async with stage.tasks.scope("halt") as scope:
+            scope.spawn(it.halt.follow(stage.other), "follow")
+            await stage.create(HALT, halt_payload(Order(1, at=1, holds=True, fails=True)))
+            await stage.settle()
+            held = session.create("/held", b"")
+            await stage.other.ask(lambda other: other.delete(HALT))
+            with pytest.raises(OperationFailed, match="the lab has this operation fail"):
+                await held
+            assert not await stage.there("/held")
+            await session.create("/later", b"")
 
     Stage().play(story)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
@@ -170,3 +171,43 @@ def test_an_epoch_that_has_not_begun() -> None:
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
     assert finding.why == "t-0: a state of leader epoch 0 was written in controller epoch 2, when epoch 1 stood"
+
+
+def deleted(story: Epochs, ms: int, path: str, session: str) -> EventId:
+    return story.registry(ms, Kind.DELETED, f"/brokers/topics/{path}", session, group=None)
+
+
+def test_the_controller_may_delete_a_topic() -> None:
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    deleted(story, 30, "t/partitions/0/state", "0x1")
+    deleted(story, 31, "t", "0x1")
+    finding = story.found()
+    assert (finding.outcome, finding.measures["deletions"]) == (Outcome.CLEAN, 2)
+
+
+@pytest.mark.parametrize("path", ["t/partitions/0/state", "t"])
+def test_a_deposed_controller_that_deletes(path: str) -> None:
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
+    election = elected(story, 30, 2, 2)
+    wrong = deleted(story, 40, path, "0x1")
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
+    assert finding.why == f"/brokers/topics/{path} was deleted by b1, and the controller was b2"
+
+
+def test_another_znode_of_a_topic_is_not_looked_at() -> None:
+    """`…/partitions` and `…/partitions/0` hold nothing."""
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    deleted(story, 30, "t/partitions/0", "0x2")
+    deleted(story, 31, "t/partitions", "0x2")
+    assert story.found().outcome is Outcome.CLEAN

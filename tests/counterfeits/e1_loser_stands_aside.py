@@ -6,6 +6,7 @@ from counterfeit import Counterfeit, trial
 
 from controller import controller
 from controller.election import ControllerMoved, Elected, ElectionBug, elect
+from controller.forms import ControllerForm
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.paths import CONTROLLER
 from rebalance_lab.zkclient.pipelined import PipelinedClient
@@ -15,10 +16,15 @@ ASIDE = 5
 
 
 async def not_by_me(
-    client: PipelinedClient, broker_id: int, *, timestamp_ms: int, bug: ElectionBug | None = None
+    client: PipelinedClient,
+    broker_id: int,
+    *,
+    timestamp_ms: int,
+    form: ControllerForm = ControllerForm.V2_1,
+    bug: ElectionBug | None = None,
 ) -> Elected:
     if broker_id != ASIDE:
-        return await elect(client, broker_id, timestamp_ms=timestamp_ms, bug=bug)
+        return await elect(client, broker_id, timestamp_ms=timestamp_ms, form=form, bug=bug)
     while (await client.ask(lambda session: session.exists(CONTROLLER))).value is None:
         pass  # each look takes its time
     raise ControllerMoved("another broker has been elected")
