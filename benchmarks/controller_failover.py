@@ -1,6 +1,9 @@
 """How long a controller takes to take over: the lab's beside those of Kafka 3.9.1 and 0.8.2.2, on one ZooKeeper.
 
-Run: python -m benchmarks.controller_failover --partitions 10000 [--runs 5] [--releases 3.9.1,0.8.2.2] [--json]
+Run: python -m benchmarks.controller_failover --partitions 10000 [--runs 5] [--releases 3.9.1,0.8.2.2]
+         [--forms 1.1,0.8.2] [--json]
+
+`--forms`: the lab's controller also in older forms (`controller.forms`).
 
 Each contender has the same cluster below a chroot of its own: topics of 50 partitions with two replicas, both in sync,
 led by broker 1. Broker 1 is real, and the only one that may be the controller. Broker 2 is a registration, behind which
@@ -34,6 +37,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from controller.forms import ControllerForm
 from rebalance_lab.cli.cluster import BrokerProcess
 from rebalance_lab.testing.ensemble import wait_until
 from rebalance_lab.wire.cluster import (
@@ -64,6 +68,7 @@ from rebalance_lab.world.process.os_process import OsProcess
 
 OURS, NEW, OLD = "the lab", "3.9.1", "0.8.2.2"
 RELEASES = (NEW, OLD)
+OLDER = (ControllerForm.V1_1, ControllerForm.V0_8_2)
 
 PARTITIONS_PER_TOPIC = 50
 REAL, STUB = 1, 2
@@ -223,9 +228,9 @@ def fill(zookeeper: KazooClient, partitions: int, stub_port: int) -> None:
     zookeeper.create(broker_path(STUB), registration, ephemeral=True)
 
 
-def start_ours(stack: ExitStack, connect: str, folder: Path) -> OsProcess:
+def start_ours(form: ControllerForm, stack: ExitStack, connect: str, folder: Path) -> OsProcess:
     folder.mkdir()
-    settings = [f"--set={name}={value}" for name, value in SETTINGS.items()]
+    settings = [f"--set={name}={value}" for name, value in {**SETTINGS, "lab.controller.form": form}.items()]
     broker = BrokerProcess(REAL, connect, folder, f"--session-timeout-ms={SESSION_TIMEOUT_MS}", *settings)
     stack.callback(broker.kill)
     broker.launch()
@@ -249,7 +254,8 @@ def start_theirs(role: Role, stack: ExitStack, connect: str, folder: Path) -> Os
 
 
 STARTS: dict[str, Callable[[ExitStack, str, Path], OsProcess]] = {
-    OURS: start_ours,
+    OURS: partial(start_ours, ControllerForm.V2_1),
+    **{f"{OURS} as {form}": partial(start_ours, form) for form in OLDER},
     NEW: partial(start_theirs, Role.BROKER),
     OLD: partial(start_theirs, Role.CONSUMER),
 }
@@ -331,12 +337,17 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--releases", default=NEW, help="of Kafka, to compare with; none: the lab alone")
+    parser.add_argument("--forms", default="", help="older forms of the lab's controller")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     wanted = [each for each in options.releases.split(",") if each not in ("", "none")]
+    forms = [each for each in options.forms.split(",") if each]
     if options.runs < 1 or options.partitions < PARTITIONS_PER_TOPIC or not set(wanted) <= set(RELEASES):
         parser.error(f"at least one run and {PARTITIONS_PER_TOPIC} partitions; releases are {', '.join(RELEASES)}")
-    found = measure([OURS, *wanted], options.partitions // PARTITIONS_PER_TOPIC * PARTITIONS_PER_TOPIC, options.runs)
+    if not set(forms) <= set(OLDER):
+        parser.error(f"older forms are {', '.join(OLDER)}")
+    names = [OURS, *(f"{OURS} as {each}" for each in forms), *wanted]
+    found = measure(names, options.partitions // PARTITIONS_PER_TOPIC * PARTITIONS_PER_TOPIC, options.runs)
     results = report(found)
     if options.json:
         print(json.dumps(results))

@@ -30,6 +30,8 @@ PICTURES = {
     "last-replica.png": ("last-replica", "#t-figure", "#t-replicas"),
     "truncation.png": ("truncation", "#t-figure", "#t-replicas"),
     "controllers.png": ("controllers", "#t-figure", "#t-figure"),
+    "zombie-controller.png": ("zombie-controller", "#t-figure", "#t-spacetime"),
+    "duty.png": ("duty", "#t-spacetime", "#t-spacetime"),
     "herd.png": ("herds", "#figure-cost-reads", "#figure-cost-reads"),
 }
 #: The trial of each page: its scenario and settings. Only `herds` is the page of a store.
@@ -43,6 +45,8 @@ TRIALS = {
     "last-replica": ("last-replica-standing",),
     "truncation": ("truncation", "--rules", "high-watermark"),
     "controllers": ("controller-race",),
+    "zombie-controller": ("zombie-controller", "--set", "form=1.1"),
+    "duty": ("duties", "--set", "duty=delete-topic", "--set", "kill_at=9"),
 }
 #: Picture -> the example that draws it, as an SVG file of the picture's name.
 EXAMPLES = {"spread.png": "placement_spread.py"}

@@ -143,3 +143,12 @@ def test_two_controllers_at_once() -> None:
     assert story.had(Layer.BELIEF, CONTROLLERSHIP) == [("b1", 6, 50), ("b2", 22, 100)]
     assert story.had(Layer.REGISTRY, CONTROLLERSHIP) == [("b1", 5, 20), ("b2", 21, 100)]
     assert story.had(Layer.BELIEF) == []
+
+
+def test_nobody_leads_once_the_state_is_deleted() -> None:
+    story = Brokers()
+    story.state(10, 1, kind=Kind.CREATED)
+    story.logged(20, Kind.DELETED, "/brokers/topics/t/partitions/0/state", "")
+    story.state(30, 2, kind=Kind.CREATED)
+    story.end(40)
+    assert story.had(Layer.REGISTRY) == [("b1", 10, 20), ("b2", 30, 40)]

@@ -4,7 +4,7 @@ Of a partition:
 
 - *belief*: from LEADS until FOLLOWS or REPLICA_ENDED of the same broker, or until its process is killed or started
   again. A pause does not end it: a leader that was deposed during one goes on to believe.
-- *registry*: the leader in the partition's state znode.
+- *registry*: the leader in the partition's state znode, until it names another, or is deleted.
 - *effect*: a run of appends by one broker as the leader, with at most RUN_GAP_MS between two of them.
 
 Of the controllership, which has the place CONTROLLERSHIP: *belief* from CONTROLS until CONTROLS_NO_MORE or the end of
@@ -19,12 +19,13 @@ from collections.abc import Mapping
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.elections import elections
 from rebalance_lab.checks.lost_write import BROKER_LOG, REPLICATION
-from rebalance_lab.checks.partition_states import partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, partition_states, place_of, place_of_state
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, NO_PARTITION, RESTART, Book, Claim, Interval
 from rebalance_lab.history.replicas import APPENDED, CONTROLS, CONTROLS_NO_MORE, FOLLOWS, LEADS, REPLICA_ENDED
 from rebalance_lab.history.views import events_of
+from rebalance_lab.wire.cluster import NO_LEADER
 
 #: The longest time between two appends of one run.
 RUN_GAP_MS = 500
@@ -67,16 +68,20 @@ def _beliefs(history: History) -> list[Interval]:
 
 
 def _leaders(history: History, names: Mapping[int, str]) -> list[Interval]:
-    found = []
-    for place, states in partition_states(history).items():
-        book = Book(Layer.REGISTRY)
-        for event, state in states:
-            claim = ("", *place, names.get(state.leader, f"broker {state.leader}"))
-            book.close_others(claim, event)
-            if state.leader >= 0:
-                book.open(claim, event)
-        found += book.finish(history.events)
-    return found
+    """The last leader of a partition leads until its state znode is deleted."""
+    books: dict[Place, Book] = {}
+    states = {event.id: state for its in partition_states(history).values() for event, state in its}
+    for event in events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED):
+        place = place_of_state(event)
+        if place is None:
+            continue
+        book, state = books.setdefault(place, Book(Layer.REGISTRY)), states.get(event.id)
+        leader = NO_LEADER if state is None else state.leader
+        claim = ("", *place, names.get(leader, f"broker {leader}"))
+        book.close_others(claim, event)
+        if leader != NO_LEADER:
+            book.open(claim, event)
+    return [each for book in books.values() for each in book.finish(history.events)]
 
 
 def _controllers(history: History, names: Mapping[int, str]) -> list[Interval]:
