@@ -3,7 +3,8 @@
 An election is a creation of `/controller`; it lasts until that znode goes. Brokers compete for it if they ask to create
 the znode and get their answer before the next election. A broker is known by its registration, which it makes in the
 same session, and not by what the znode says. From 2.1 on the epoch is raised in the transaction that creates the znode.
-Before (`controller.forms`), the session that has created it raises the epoch later, or never.
+Before, the session that has created it raises the epoch later, or never: a trial of an older form says so in its
+parameter `form`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from controller.forms import ControllerForm
 from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
@@ -20,6 +20,9 @@ from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 from rebalance_lab.wire.cluster import read_controller
 from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
+
+#: The form of the controller that creates `/controller` and raises the epoch in one transaction.
+_WITH_ONE_TRANSACTION = "2.1"
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ def elections(history: History) -> list[Election]:
 
 def _find_raised(history: History, found: list[Election]) -> None:
     """Give each election the change of the epoch that belongs to it."""
-    if form_of(history).in_one_transaction:
+    if _raises_in_one_transaction(history):
         raised = {event.zxid: event for event in epoch_changes(history)}
         for each in found:
             each.raised = raised.get(each.created.zxid)
@@ -87,9 +90,9 @@ def _find_raised(history: History, found: list[Election]) -> None:
             mine[-1].raised = event
 
 
-def form_of(history: History) -> ControllerForm:
-    """The form of the trial's controllers."""
-    return ControllerForm(str(history.trial.parameters.get("form", ControllerForm.V2_1.value)))
+def _raises_in_one_transaction(history: History) -> bool:
+    """Whether the trial's controllers have the form of 2.1, as they have if the scenario has no parameter `form`."""
+    return history.trial.parameters.get("form", _WITH_ONE_TRANSACTION) == _WITH_ONE_TRANSACTION
 
 
 @once
