@@ -6,7 +6,7 @@ As `kafka.controller.ControllerContext` of Kafka 3.9.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,11 +29,61 @@ class LiveBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment:
+    """The replicas of a partition, the preferred leader first. While the partition is reassigned they are those that it
+    is to have, then those that it is to lose; `adding` and `removing` say which are new and which go
+    (`kafka.controller.ReplicaAssignment`, 3.9.1)."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """Those that it had. Not in their old order, if some of them stay."""
+        return _without(self.replicas, self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Those that it is to have."""
+        return _without(self.replicas, self.removing)
+
+    @property
+    def is_reassigned(self) -> bool:
+        """Whether it is being reassigned."""
+        return bool(self.adding or self.removing)
+
+    def reassigned_to(self, target: Sequence[int]) -> Assignment:
+        """From what it had before any reassignment to other replicas."""
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        return Assignment(replicas, _without(replicas, origin), _without(replicas, target))
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
-    """`replicas`: partition -> its brokers, the preferred leader first. `topic_id`: 16 bytes, zeros if it has none."""
+    """`replicas`: partition -> its brokers, the preferred leader first. `topic_id`: 16 bytes, zeros if it has none.
+    `adding`, `removing`: of partitions that are being reassigned, as `Assignment` has them."""
 
     replicas: Mapping[int, tuple[int, ...]]
     topic_id: bytes = bytes(16)
+    adding: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    removing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def assignment(self, partition: int) -> Assignment:
+        replicas = self.replicas[partition]
+        return Assignment(replicas, self.adding.get(partition, ()), self.removing.get(partition, ()))
+
+    def with_assignments(self, changed: Mapping[int, Assignment]) -> Topic:
+        """The topic with other assignments of some partitions."""
+        adding = {**self.adding, **{each: found.adding for each, found in changed.items()}}
+        removing = {**self.removing, **{each: found.removing for each, found in changed.items()}}
+        return Topic(
+            {**self.replicas, **{each: found.replicas for each, found in changed.items()}},
+            self.topic_id,
+            {each: its for each, its in adding.items() if its},
+            {each: its for each, its in removing.items() if its},
+        )
 
 
 class Replica(NamedTuple):
@@ -55,7 +105,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 class Cluster:
     """`brokers`: those that are registered; some of them are `shutting_down`. `failed`: broker -> its replicas whose
     disk has failed. `stored` lacks partitions whose state has not been written yet. `deleting`: topics that are to be
-    deleted. `replica_states`: partition -> broker -> state."""
+    deleted. `reassigning`: partitions that are being reassigned. `replica_states`: partition -> broker -> state."""
 
     brokers: dict[int, LiveBroker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
@@ -65,6 +115,7 @@ class Cluster:
     replica_states: dict[TopicPartition, dict[int, ReplicaState]] = field(default_factory=dict)
     stored: dict[TopicPartition, Stored] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
+    reassigning: set[TopicPartition] = field(default_factory=set)
 
     @property
     def live(self) -> dict[int, LiveBroker]:
@@ -82,6 +133,9 @@ class Cluster:
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         return self.topics[partition.topic].replicas[partition.partition]
+
+    def assignment(self, partition: TopicPartition) -> Assignment:
+        return self.topics[partition.topic].assignment(partition.partition)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, each) for each in sorted(self.topics[topic].replicas)]
@@ -117,7 +171,12 @@ class Cluster:
             del self.states[each]
             self.replica_states.pop(each, None)
             self.stored.pop(each, None)
+            self.reassigning.discard(each)
             for failed in self.failed.values():
                 failed.discard(each)
         del self.topics[topic]
         self.deleting.discard(topic)
+
+
+def _without(replicas: Sequence[int], others: Collection[int]) -> tuple[int, ...]:
+    return tuple(each for each in replicas if each not in others)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from controller.cluster import Stored
+from controller.cluster import Assignment, Stored
 from controller.election import ControllerMoved, Elected, ElectionBug, depose, elect
 from controller.forms import ControllerForm
 from controller.leader_election import ElectionOrder, Selection
@@ -22,6 +22,9 @@ from controller.stimuli import (
     IsrAsked,
     IsrWanted,
     NotElected,
+    ReassignmentAsked,
+    ReassignmentsListed,
+    Rejected,
     SettingsChanged,
     ShutdownAsked,
     Stimulus,
@@ -46,6 +49,9 @@ ShutdownAnswer = tuple[ErrorCode, Sequence[TopicPartition]]
 #: What came of an ElectLeaders request: the leader of each partition, or why it was not elected.
 ElectionAnswer = Mapping[TopicPartition, int | NotElected]
 
+#: What came of an AlterPartitionReassignments request: why partitions are not reassigned; None for those that are.
+ReassignmentAnswer = Mapping[TopicPartition, Rejected | None]
+
 #: A controller looks for imbalance so long after its election, then at its interval (`onControllerFailover`).
 FIRST_IMBALANCE_MS = 5_000
 
@@ -69,8 +75,9 @@ class Controller:
     on. `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`:
     is called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
     ISRs themselves and report it, as up to Kafka 2.6. `broker_epochs`: lives of one broker are told apart, as from 2.2
-    on. `imbalance`: when preferred leaders are elected; None: only when they are asked for. `form`: how it is elected
-    and writes. `fenced`, if False: its writes do not check the epoch, in no form. `bug`: a mistake that is planted.
+    on. `awaits_deletion`: see `controller.reassignments`. `imbalance`: when preferred leaders are elected; None: only
+    when they are asked for. `form`: how it is elected and writes. `fenced`, if False: its writes do not check the
+    epoch, in no form. `bug`: a mistake that is planted.
     """
 
     def __init__(
@@ -89,6 +96,7 @@ class Controller:
         selection: Selection = Selection.V2_1,
         reads_isr_reports: bool = False,
         isr_read_back: bool = False,
+        awaits_deletion: bool = False,
         broker_epochs: bool = True,
         imbalance: Imbalance | None = None,
         form: ControllerForm = ControllerForm.V2_1,
@@ -101,6 +109,7 @@ class Controller:
         self._order = order
         self._selection = selection
         self._isr_read_back = isr_read_back
+        self._awaits_deletion = awaits_deletion
         self._broker_epochs = broker_epochs
         self._imbalance = imbalance
         self._reads_isr_reports = reads_isr_reports
@@ -147,6 +156,26 @@ class Controller:
             "the controller's answer to a client that asks for leaders",
             lambda answer: ElectionAsked(partitions, unclean, answer),
             deposed,
+        )
+
+    def ask_reassignment(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Future[ReassignmentAnswer | None]:
+        """Ask for other replicas, as a client. None if this controller does not reign, or ends first."""
+        return self._ask(
+            "the controller's answer to a client that asks for other replicas",
+            lambda answer: ReassignmentAsked(targets, answer),
+            None,
+        )
+
+    def list_reassignments(
+        self, partitions: Collection[TopicPartition] | None
+    ) -> Future[Mapping[TopicPartition, Assignment] | None]:
+        """Ask what is being reassigned, as a client. None if this controller does not reign, or ends first."""
+        return self._ask(
+            "the controller's answer to a client that asks what is being reassigned",
+            lambda answer: ReassignmentsListed(partitions, answer),
+            None,
         )
 
     def _ask(self, what: str, asked: Callable[[Callable[[T], None]], Stimulus], deposed: T) -> Future[T]:
@@ -219,6 +248,7 @@ class Controller:
             order=self._order,
             selection=self._selection,
             isr_read_back=self._isr_read_back,
+            awaits_deletion=self._awaits_deletion,
             broker_epochs=self._broker_epochs,
             imbalance_percentage=(self._imbalance or Imbalance()).percentage,
             shrinks_first=self._bug is ElectionBug.SHRINKS_FIRST,

@@ -1,8 +1,8 @@
 """Topics that are being deleted (`TopicDeletionManager`, Kafka 3.9.1).
 
-A deletion waits for brokers that are gone and for replicas that could not be deleted, and begins anew for what is left
-when such a broker comes back. Unlike the original, replicas that are deleted do not leave the ISR in ZooKeeper first:
-the state znode is deleted with them.
+A deletion waits for reassignments of its partitions, for brokers that are gone and for replicas that could not be
+deleted, and begins anew for what is left when such a broker comes back. Unlike the original, replicas that are deleted
+do not leave the ISR in ZooKeeper first: the state znode is deleted with them.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ class Deletions:
 
     def answered(self, answer: ReplicasDeleted) -> list[Instruction]:
         """A topic is removed once every replica is deleted."""
-        asked = [Replica(each, answer.broker_id) for each in answer.partitions if each in self._cluster.states]
+        states = self._cluster.replica_states
         started = [
-            each
-            for each in asked
-            if self._cluster.replica_states[each.partition][each.broker_id] is ReplicaState.DELETION_STARTED
+            Replica(each, answer.broker_id)
+            for each in answer.partitions
+            if each.topic in self._cluster.deleting
+            and each not in self._cluster.reassigning
+            and states.get(each, {}).get(answer.broker_id) is ReplicaState.DELETION_STARTED
         ]
         failed = [each for each in started if each.partition in answer.failed]
         deleted = [each for each in started if each.partition not in answer.failed]
@@ -84,6 +86,8 @@ class Deletions:
     def _go_on(self, topic: str) -> list[Instruction]:
         cluster = self._cluster
         partitions = cluster.partitions(topic)
+        if not cluster.reassigning.isdisjoint(partitions):
+            return []  # it goes on once they are reassigned
         deleted = cluster.replicas_in(partitions, ReplicaState.DELETION_SUCCESSFUL)
         if len(deleted) == sum(len(cluster.replicas(each)) for each in partitions):
             self._end(partitions)

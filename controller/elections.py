@@ -18,6 +18,7 @@ from controller.leader_election import (
     first_leader,
     offline,
     preferred,
+    reassigned,
 )
 from controller.request_batch import RequestBatch
 from controller.states import PartitionState
@@ -32,12 +33,14 @@ class Strategy(Enum):
     - SHUTDOWN: its leader has asked to shut down.
     - PREFERRED: the first of its assignment is to lead.
     - UNCLEAN: the partition has none, and a person allows one from outside the ISR.
+    - REASSIGNMENT: its leader is not among its new replicas, or is gone.
     """
 
     OFFLINE = "offline"
     SHUTDOWN = "controlled shutdown"
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
+    REASSIGNMENT = "reassignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,10 @@ class Elections:
         out: list[Instruction] = []
         unread: list[TopicPartition] = []
         for each in sorted(self.waiting() if partitions is None else partitions):
-            if each.topic in self._cluster.deleting or each in self._under_way:
-                continue
+            if each in self._under_way or (
+                each.topic in self._cluster.deleting and strategy is not Strategy.REASSIGNMENT
+            ):
+                continue  # a topic is deleted once its partitions have been reassigned
             try:
                 election = self._election(each, strategy, unclean_allowed=each.topic in (unclean or ()))
             except NoLeader as why:
@@ -114,6 +119,10 @@ class Elections:
         if states:
             out.append(WriteStates(states))
         return [*out, ReadUnclean(unread)] if unread else out
+
+    def _is_deleted(self, partition: TopicPartition, strategy: Strategy) -> bool:
+        """Whether its topic is being deleted. That begins once its partitions have been reassigned."""
+        return partition.topic in self._cluster.deleting and strategy is not Strategy.REASSIGNMENT
 
     def _could_be_unclean(self, partition: TopicPartition) -> bool:
         return partition in self._cluster.stored and bool(self._cluster.may_lead(partition))
@@ -142,6 +151,8 @@ class Elections:
                 return preferred(replicas, current, live)
             case Strategy.UNCLEAN:
                 return offline(replicas, current, live, unclean_allowed=True, order=self._order)
+            case Strategy.REASSIGNMENT:
+                return reassigned(replicas, current, live)
 
     def _not_elected(self, partition: TopicPartition, strategy: Strategy, why: NoLeader) -> str:
         name = f"partition {partition.topic}-{partition.partition}"

@@ -53,7 +53,8 @@ class IsrRequests:
     def _result(self, partition: TopicPartition, wanted: IsrWanted, leader: int) -> Stored | ErrorCode | None:
         """What the leader is answered without a write; None if its ISR is to be written."""
         stored = self._cluster.stored.get(partition)
-        if stored is None or partition.topic in self._cluster.deleting:
+        deleting = partition.topic in self._cluster.deleting and partition not in self._cluster.reassigning
+        if stored is None or deleting:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if _is_so(wanted, stored, leader) and wanted.partition_epoch <= stored.version:
             return stored

@@ -5,24 +5,27 @@ came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that 
 
 As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when their disks fail,
 when topics are created, grow and are deleted, when leaders ask for another ISR, when brokers ask to shut down, and when
-other leaders are asked for. Not built yet: reassignment.
+other leaders or other replicas are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import singledispatchmethod
 
-from controller.cluster import Cluster, LiveBroker, Replica, Topic
+from controller.cluster import Cluster, LiveBroker, Replica
 from controller.deletions import Deletions
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
 from controller.leader_election import ElectionOrder, Selection
+from controller.reassignments import Reassignments
 from controller.request_batch import RequestBatch
 from controller.shutdowns import Shutdowns
 from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
+    AssignmentsWritten,
     BrokersCame,
     BrokersRead,
     DeletionsRead,
@@ -39,11 +42,18 @@ from controller.stimuli import (
     Log,
     PreferredRead,
     Purpose,
+    ReassignmentAsked,
+    ReassignmentRead,
+    ReassignmentsBegun,
+    ReassignmentsGoOn,
+    ReassignmentsListed,
+    ReassignmentsResumed,
     ReplicasDeleted,
     ReplicasOffline,
     ReplicasStopped,
     SettingsChanged,
     ShutdownAsked,
+    StatesRead,
     StatesWritten,
     Stimulus,
     TopicRemoved,
@@ -59,7 +69,8 @@ class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
     in-sync replica leads after a failure; `selection`: after a controlled shutdown. `isr_read_back`: see
     `controller.isr_requests`. `broker_epochs`: it tells lives of one broker apart, as from Kafka 2.2 on.
-    `imbalance_percentage`: see `WantedElections`. `shrinks_first`: see `ElectionBug`."""
+    `imbalance_percentage`: see `WantedElections`. `awaits_deletion`: see `controller.reassignments`. `shrinks_first`:
+    see `ElectionBug`."""
 
     def __init__(
         self,
@@ -72,6 +83,7 @@ class ControllerMachine:
         isr_read_back: bool = False,
         broker_epochs: bool = True,
         imbalance_percentage: int = 10,
+        awaits_deletion: bool = False,
         shrinks_first: bool = False,
     ) -> None:
         self._broker_epochs = broker_epochs
@@ -83,6 +95,9 @@ class ControllerMachine:
         self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
         self._wanted = WantedElections(self.cluster, self._elections, percentage=imbalance_percentage)
+        self._reassignments = Reassignments(
+            self.cluster, epoch, self._elections, self._batch, awaits_deletion=awaits_deletion
+        )
         self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=deletes_topics)
 
     @singledispatchmethod
@@ -94,7 +109,8 @@ class ControllerMachine:
 
     @handle.register
     def _(self, loaded: Loaded) -> list[Instruction]:
-        """Tell all brokers who is live, replicas who leads them, then elect for what has no leader."""
+        """Tell all brokers who is live, replicas who leads them, then elect for what has no leader. Then go on with
+        what is being reassigned; requests for it that came meanwhile count more."""
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
         cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
@@ -110,10 +126,16 @@ class ControllerMachine:
                 cluster.replica_states[partition] = {
                     each: found.get(each, lost) for each in cluster.replicas(partition)
                 }
+                if cluster.assignment(partition).is_reassigned:
+                    cluster.reassigning.add(partition)
         out += self._replicas_online(cluster.brokers)
         out += self._elections.elect()
         if self._isr_removals.any_dead():
             out.append(HandBack(ReplicasOffline()))
+        if loaded.wanted:
+            out.append(HandBack(ReassignmentRead(loaded.wanted)))
+        if cluster.reassigning:
+            out.append(HandBack(ReassignmentsResumed()))
         return [*out, *dropped, *self._deletions.go_on()]
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
@@ -179,10 +201,11 @@ class ControllerMachine:
         if self._elections.change_known_states:
             return [HandBack(offline)]  # elections are under way, and change the same states
         lost = [each for each in self._with_a_broker() if not self.cluster.is_online(each.broker_id, each.partition)]
-        dying = [each for each in lost if each.partition.topic in self.cluster.deleting]
+        removed = self._reassignments.lost(lost)
+        dying = [each for each in lost if each.partition.topic in self.cluster.deleting and each not in removed]
         batch = self._batch()
         for each in lost:
-            if each not in dying:
+            if each not in dying and each not in removed:
                 self.cluster.change_replicas([each], ReplicaState.OFFLINE)
                 batch.stop([each.broker_id], each.partition, delete=False)  # of a failed disk; of a dead broker in vain
         out = [*batch.requests(), *self._isr_removals.begin(self.cluster.stored), *self._deletions.lost(dying)]
@@ -210,7 +233,8 @@ class ControllerMachine:
         batch = self._batch()
         batch.inform(new, self.cluster.stored)
         out += batch.requests()
-        return out + self._replicas_online(new) + self._elections.elect() + self._deletions.came(new)
+        out += [*self._replicas_online(new), *self._elections.elect()]
+        return [*out, *self._reassignments.came(new), *self._deletions.came(new)]
 
     @handle.register
     def _(self, asked: ShutdownAsked) -> list[Instruction]:
@@ -232,7 +256,7 @@ class ControllerMachine:
         batch = self._batch()
         if result.written:
             batch.inform(self.cluster.brokers, result.written)
-        return [*answers, *batch.requests()]
+        return [*answers, *batch.requests(), *self._reassignments.isrs_changed(result.written)]
 
     @handle.register
     def _(self, reported: IsrsReported) -> list[Instruction]:
@@ -244,7 +268,8 @@ class ControllerMachine:
         batch = self._batch()
         if newer:
             batch.inform(self.cluster.brokers, newer)
-        return [*batch.requests(), DropIsrReports(reported.reports)]
+        changed = self._reassignments.isrs_changed(newer)
+        return [*batch.requests(), *changed, DropIsrReports(reported.reports)]
 
     # -- topics -----------------------------------------------------------------------------
 
@@ -253,16 +278,14 @@ class ControllerMachine:
         """New topics and new partitions of old ones are elected a leader. Partitions are never removed from a topic."""
         cluster = self.cluster
         for gone in [each for each in cluster.topics if each not in read.topics]:
-            self._deletions.forget(gone)
-            self._elections.forget(gone)
-            cluster.forget(gone)
+            self._forget(gone)
         new: list[TopicPartition] = []
         for name, topic in read.topics.items():
             known = cluster.topics.get(name)
             if known is None:
                 cluster.topics[name] = topic
             elif name not in cluster.deleting:
-                cluster.topics[name] = Topic({**topic.replicas, **known.replicas}, known.topic_id)
+                cluster.topics[name] = replace(known, replicas={**topic.replicas, **known.replicas})
             new += [each for each in cluster.partitions(name) if each not in cluster.states]
         cluster.change(new, PartitionState.NEW)
         replicas = [Replica(each, broker) for each in new for broker in cluster.replicas(each)]
@@ -303,6 +326,39 @@ class ControllerMachine:
                 return self._isr_removals.written(result)
             case Purpose.ISR:
                 return self._isr_written(result)
+            case Purpose.REASSIGNMENT | Purpose.REMOVAL:
+                return self._reassignments.written(result)
+
+    # -- reassignment -----------------------------------------------------------------------
+
+    @handle.register
+    def _(self, asked: ReassignmentAsked | ReassignmentRead) -> list[Instruction]:
+        return self._reassignments.begin(asked)
+
+    @handle.register
+    def _(self, done: ReassignmentsBegun) -> list[Instruction]:
+        return self._reassignments.begun(done)
+
+    @handle.register
+    def _(self, asked: ReassignmentsListed) -> list[Instruction]:
+        return self._reassignments.listed(asked)
+
+    @handle.register
+    def _(self, result: AssignmentsWritten) -> list[Instruction]:
+        """Topics that are to be deleted are, once their partitions have been reassigned."""
+        return self._reassignments.assigned(result) + self._deletions.go_on()
+
+    @handle.register
+    def _(self, found: StatesRead) -> list[Instruction]:
+        return self._reassignments.read(found)
+
+    @handle.register
+    def _(self, due: ReassignmentsGoOn) -> list[Instruction]:
+        return self._reassignments.go_on(due)
+
+    @handle.register
+    def _(self, _due: ReassignmentsResumed) -> list[Instruction]:
+        return self._reassignments.resume()
 
     # -- deletion ---------------------------------------------------------------------------
 
@@ -312,14 +368,21 @@ class ControllerMachine:
 
     @handle.register
     def _(self, answer: ReplicasDeleted) -> list[Instruction]:
-        return self._deletions.answered(answer)
+        """Replicas are deleted with their topic, or because they are no longer assigned."""
+        of_reassigned = self._reassignments.deleted(answer)
+        return of_reassigned + self._deletions.answered(answer)
 
     @handle.register
     def _(self, removed: TopicRemoved) -> list[Instruction]:
         if removed.topic in self.cluster.topics:
-            self._deletions.forget(removed.topic)
-            self.cluster.forget(removed.topic)
+            self._forget(removed.topic)
         return []
+
+    def _forget(self, topic: str) -> None:
+        self._deletions.forget(topic)
+        self._elections.forget(topic)
+        self._reassignments.forget(topic)
+        self.cluster.forget(topic)
 
     # -- what brokers make of their roles ---------------------------------------------------
 

@@ -7,7 +7,7 @@ fenced by the controller epoch, so a controller that was deposed without its kno
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
@@ -19,7 +19,10 @@ from controller.request_batch import ControlRequest, Send
 from controller.stimuli import (
     AnswerElection,
     AnswerIsr,
+    AnswerListing,
+    AnswerReassignment,
     AnswerShutdown,
+    AssignmentsWritten,
     BrokersRead,
     DeletionsRead,
     DropDeletion,
@@ -32,13 +35,18 @@ from controller.stimuli import (
     Log,
     PreferredRead,
     Purpose,
+    ReadStates,
     ReadUnclean,
+    ReassignmentRead,
     RemoveTopic,
+    StatesRead,
     StatesWritten,
     Stimulus,
     TopicRemoved,
     TopicsRead,
+    TrimReassignment,
     UncleanRead,
+    WriteAssignments,
     WriteStates,
 )
 from rebalance_lab.assignors import TopicPartition
@@ -46,12 +54,16 @@ from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.wire import paths
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
+    TopicAssignment,
+    assignment_payload,
     read_assignment,
     read_configuration,
     read_isr_change,
     read_preferred_election,
+    read_reassignment,
     read_registration,
     read_state,
+    reassignment_payload,
     state_payload,
     topic_id_bytes,
 )
@@ -64,7 +76,9 @@ from rebalance_lab.wire.paths import (
     DELETE_TOPICS,
     ISR_CHANGES,
     PREFERRED_ELECTION,
+    REASSIGNMENT,
     broker_path,
+    partition_of_state,
     partition_state_path,
     topic_config_path,
     topic_path,
@@ -140,6 +154,7 @@ class Reign:
         self._report = report
         self._knows = knows
         self._known: dict[TopicPartition, Stored] = {}
+        self._reassignment_czxid: int | None = None
         self._events: Mailbox[str | Stimulus] = Mailbox("events of the controller", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
 
@@ -184,31 +199,44 @@ class Reign:
             self._known = dict(stored)
 
     async def _carry_out(self, instruction: Instruction) -> Stimulus | None:
+        found: Stimulus | None = None
         match instruction:
             case Send():
                 self._channels.send(instruction.broker_id, instruction.request, self._events.put)
             case WriteStates():
-                return await self._write(instruction.states, instruction.of)
+                found = await self._write(instruction.states, instruction.of)
+            case WriteAssignments():
+                found = await self._write_assignments(instruction)
+            case ReadStates():
+                found = await self._read_states(instruction.partitions)
+            case ReadUnclean():
+                found = UncleanRead(instruction.partitions, await self._unclean(instruction.partitions))
             case HandBack():
-                return instruction.stimulus
-            case AnswerIsr() | AnswerShutdown() | AnswerElection():
+                found = instruction.stimulus
+            case AnswerIsr() | AnswerShutdown() | AnswerElection() | AnswerReassignment() | AnswerListing():
                 instruction.give()
-            case DropPreferred():
-                await self._delete(PREFERRED_ELECTION)
             case RemoveTopic():
                 await self._remove(instruction.topic)
-                return TopicRemoved(instruction.topic)
+                found = TopicRemoved(instruction.topic)
+            case Log():
+                self._report("log", {"message": instruction.message})
+            case _:
+                await self._drop(instruction)
+        return found
+
+    async def _drop(self, instruction: DropPreferred | DropDeletion | DropIsrReports | TrimReassignment) -> None:
+        """Delete a request that has been carried out, or what it still asks for."""
+        match instruction:
+            case DropPreferred():
+                await self._delete(PREFERRED_ELECTION)
             case DropDeletion():
                 await self._delete(f"{DELETE_TOPICS}/{instruction.topic}")
             case DropIsrReports():
                 await self._drop_isr_reports(instruction.reports)
-            case ReadUnclean():
-                return UncleanRead(instruction.partitions, await self._unclean(instruction.partitions))
-            case Log():
-                self._report("log", {"message": instruction.message})
+            case TrimReassignment():
+                await self._trim(instruction.dropped)
             case _:
                 assert_never(instruction)
-        return None
 
     # -- reads ------------------------------------------------------------------------------
 
@@ -219,13 +247,15 @@ class Reign:
         brokers, topics = await self._brokers(), await self._topics({})
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
+        wanted = await self._reassignment()
         if self._bug is ElectionBug.FORGETS_NEW:
             old = {each: {number for name, number in states if name == each} for each in topics}
             topics = {
                 name: Topic({each: its for each, its in topic.replicas.items() if each in old[name]}, topic.topic_id)
                 for name, topic in topics.items()
             }
-        return Loaded(brokers, topics, states, () if self._bug is ElectionBug.FORGETS_DELETIONS else deletions)
+        deleted = () if self._bug is ElectionBug.FORGETS_DELETIONS else deletions
+        return Loaded(brokers, topics, states, deleted, {} if wanted is None else wanted.targets)
 
     async def _read(self, path: str) -> Stimulus | None:
         """What has changed where a watch fired. Raises ControllerMoved."""
@@ -242,8 +272,13 @@ class Reign:
                 found = await self._isrs_reported()
             case paths.PREFERRED_ELECTION:
                 found = await self._preferred()
+            case paths.REASSIGNMENT:
+                found = await self._reassignment()
             case paths.BROKER_TOPICS:
                 found = TopicsRead(await self._topics(known))
+            case _ if (named := partition_of_state(path)) is not None:
+                reassigned = self._machine.cluster.reassigning & {TopicPartition(*named)}
+                found = await self._read_states(sorted(reassigned)) if reassigned else None
             case _:
                 topic = path.removeprefix(f"{BROKER_TOPICS}/")
                 found = TopicsRead({**known, **await self._assignments([topic])})
@@ -300,16 +335,17 @@ class Reign:
         found = {}
         for topic, node in _there(topics, answers):
             try:
-                assignment = read_assignment(topic, node.data)
-                topic_id = {} if assignment.topic_id is None else {"topic_id": topic_id_bytes(assignment.topic_id)}
-                found[topic] = Topic(assignment.replicas, **topic_id)
+                found[topic] = _topic(read_assignment(topic, node.data))
             except KafkaException as error:
                 self._report("log", {"message": f"topic {topic} is left out: {error}"})
         return found
 
     async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
+        return self._parsed(await self._nodes_of(partitions))
+
+    def _parsed(self, nodes: Iterable[tuple[TopicPartition, Node]]) -> dict[TopicPartition, Stored]:
         found = {}
-        for partition, node in await self._nodes_of(partitions):
+        for partition, node in nodes:
             try:
                 found[partition] = _stored(partition, node)
             except KafkaException as error:
@@ -347,6 +383,35 @@ class Reign:
             except KafkaException as error:
                 self._report("log", {"message": f"no preferred leader is elected: {error}"})
         return PreferredRead(())
+
+    async def _reassignment(self) -> ReassignmentRead | None:
+        """What the znode asks for; None if it is not there, or has been read. As in the original, one that cannot be
+        read stays, and a request that is written over another is not seen (Kafka 1.1 to 3.9)."""
+        there = await self._client.ask(lambda session: session.exists(REASSIGNMENT, watch=True))
+        self._watch(REASSIGNMENT, there)
+        if there.value is None or there.value.czxid == self._reassignment_czxid:
+            return None
+        self._reassignment_czxid = there.value.czxid
+        return ReassignmentRead(await self._targets())
+
+    async def _targets(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What the znode asks for; nothing if it is not there or cannot be read."""
+        for _, node in _there([REASSIGNMENT], await self._client.ask_all([_get(REASSIGNMENT)])):
+            try:
+                return {TopicPartition(*each): target for each, target in read_reassignment(node.data).items()}
+            except KafkaException as error:
+                self._report("log", {"message": f"no partition is reassigned: {error}"})
+        return {}
+
+    async def _read_states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
+        """With a watch on each, if leaders write them themselves."""
+        if not self._reads_isr_reports:
+            return StatesRead(partitions, await self._states(partitions))
+        answers = await self._client.ask_all([_get(partition_state_path(*each), watch=True) for each in partitions])
+        for each, answer in zip(partitions, answers, strict=True):
+            if answer.error is None:
+                self._watch(partition_state_path(*each), answer.reply)
+        return StatesRead(partitions, self._parsed(_there(partitions, answers)))
 
     async def _unclean(self, partitions: Sequence[TopicPartition]) -> set[str]:
         """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""
@@ -413,6 +478,37 @@ class Reign:
         await self._fenced([Create(each, b"") for each in folders], together=WRITTEN_TOGETHER)
         await self._fenced(below, together=WRITTEN_TOGETHER)
 
+    async def _write_assignments(self, wanted: WriteAssignments) -> AssignmentsWritten:
+        """As in the original without a condition: partitions that were added since the topic was read are lost."""
+        topic = wanted.after
+        payload = assignment_payload(
+            topic.replicas,
+            topic.topic_id if any(topic.topic_id) else None,
+            adding=topic.adding,
+            removing=topic.removing,
+        )
+        (answer,) = await self._fenced([Set(topic_path(wanted.topic), payload)])
+        if answer.error is not None and not isinstance(answer.error, NoNode):
+            raise answer.error
+        return AssignmentsWritten(wanted.topic, wanted.changed, written=answer.error is None)
+
+    async def _trim(self, dropped: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+        """Unless the znode is not there. What was written over it meanwhile is overwritten, as in the original."""
+        wanted = await self._targets()
+        left = {
+            each: target
+            for each, target in wanted.items()
+            if each not in dropped or dropped[each] not in (None, target)
+        }
+        if len(left) == len(wanted):
+            return
+        if not left:
+            await self._delete(REASSIGNMENT)
+            return
+        (answer,) = await self._fenced([Set(REASSIGNMENT, reassignment_payload(left.items()))])
+        if answer.error is not None and not isinstance(answer.error, NoNode):
+            raise answer.error
+
     async def _drop_isr_reports(self, names: Sequence[str]) -> None:
         await self._fenced([Delete(f"{ISR_CHANGES}/{each}") for each in names])
 
@@ -466,6 +562,16 @@ def _those_read(names: Sequence[T], nodes: Sequence[Node | ZooKeeperError]) -> I
             yield name, node
         elif not isinstance(node, NoNode):
             raise node
+
+
+def _topic(assignment: TopicAssignment) -> Topic:
+    """Raises KafkaException."""
+    return Topic(
+        assignment.replicas,
+        bytes(16) if assignment.topic_id is None else topic_id_bytes(assignment.topic_id),
+        {int(each): its for each, its in assignment.adding_replicas.items()},
+        {int(each): its for each, its in assignment.removing_replicas.items()},
+    )
 
 
 def _stored(partition: TopicPartition, node: Node) -> Stored:

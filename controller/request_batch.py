@@ -134,7 +134,7 @@ class RequestBatch:
         )
 
     def _leadership(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
-        stored = self.cluster.stored[partition]
+        stored, assignment = self.cluster.stored[partition], self.cluster.assignment(partition)
         leadership = stored.leader_and_isr
         return LeaderAndIsrPartitionState(
             topic_name=partition.topic,
@@ -144,7 +144,9 @@ class RequestBatch:
             leader_epoch=leadership.leader_epoch,
             isr=leadership.isr,
             partition_epoch=stored.version,
-            replicas=self.cluster.replicas(partition),
+            replicas=assignment.replicas,
+            adding_replicas=assignment.adding,
+            removing_replicas=assignment.removing,
             is_new=is_new,
         )
 

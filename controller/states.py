@@ -1,7 +1,9 @@
-"""What a controller knows of each partition and of each replica: its state, and the states it may change to.
+"""What a controller knows of each partition, of each replica and of each reassignment: its state, and the states it may
+change to.
 
 As `PartitionStateMachine` and `ReplicaStateMachine` of Kafka 0.8.2.2 to 3.9.1, which log an illegal change and go on.
-Here it is a mistake of the controller, and raised.
+Here it is a mistake of the controller, and raised. Kafka has no states of a reassignment; these are the steps of
+`KafkaController.onPartitionReassignment` (3.9.1), whose letters and numbers they name.
 """
 
 from __future__ import annotations
@@ -45,6 +47,29 @@ class ReplicaState(Enum):
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
 
 
+class ReassignmentStep(Enum):
+    """- NONE: the partition is not being reassigned, or its controller has just been elected.
+    - ASSIGNING: the replicas that it is to have are written beside those that it has (U1).
+    - CANCELLING: replicas of an earlier reassignment that are not wanted any more leave the ISR and are deleted (U3).
+    - LOOKING: its state is read, to see whether all wanted replicas are in sync.
+    - CATCHING_UP: they are not; its leader is told of them (A1, A2), and they catch up.
+    - MOVING_LEADER: they are; one of them leads (B1 to B3).
+    - REMOVING: the other replicas leave the ISR, and their brokers are asked to delete them (B4, B5).
+    - DELETING: their brokers are waited for. Not in Kafka.
+    - ENDING: the replicas that it has now are written (B6).
+    """
+
+    NONE = "none"
+    ASSIGNING = "assigning"
+    CANCELLING = "cancelling"
+    LOOKING = "looking"
+    CATCHING_UP = "catching up"
+    MOVING_LEADER = "moving leader"
+    REMOVING = "removing"
+    DELETING = "deleting"
+    ENDING = "ending"
+
+
 #: state -> the states it may change to. A partition stays online through another election, and offline through another
 #: failure.
 PARTITION_TRANSITIONS: dict[PartitionState, frozenset[PartitionState]] = {
@@ -72,6 +97,31 @@ REPLICA_TRANSITIONS: dict[ReplicaState, frozenset[ReplicaState]] = {
     ReplicaState.DELETION_INELIGIBLE: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),
 }
 
+#: step -> the steps that may follow. Each is given up, and NONE, if another controller has written the state or the
+#: topic is gone.
+REASSIGNMENT_TRANSITIONS: dict[ReassignmentStep, frozenset[ReassignmentStep]] = {
+    ReassignmentStep.NONE: frozenset({ReassignmentStep.ASSIGNING, ReassignmentStep.LOOKING}),
+    ReassignmentStep.ASSIGNING: frozenset(
+        {ReassignmentStep.CANCELLING, ReassignmentStep.LOOKING, ReassignmentStep.NONE}
+    ),
+    ReassignmentStep.CANCELLING: frozenset({ReassignmentStep.LOOKING, ReassignmentStep.NONE}),
+    ReassignmentStep.LOOKING: frozenset(
+        {ReassignmentStep.CATCHING_UP, ReassignmentStep.MOVING_LEADER, ReassignmentStep.NONE}
+    ),
+    ReassignmentStep.CATCHING_UP: frozenset(
+        {
+            ReassignmentStep.ASSIGNING,
+            ReassignmentStep.LOOKING,
+            ReassignmentStep.MOVING_LEADER,
+            ReassignmentStep.NONE,
+        }
+    ),
+    ReassignmentStep.MOVING_LEADER: frozenset({ReassignmentStep.REMOVING, ReassignmentStep.NONE}),
+    ReassignmentStep.REMOVING: frozenset({ReassignmentStep.DELETING, ReassignmentStep.ENDING, ReassignmentStep.NONE}),
+    ReassignmentStep.DELETING: frozenset({ReassignmentStep.ENDING, ReassignmentStep.NONE}),
+    ReassignmentStep.ENDING: frozenset({ReassignmentStep.NONE}),
+}
+
 
 class IllegalTransition(Exception):
     """A change that the table does not have. The message is Kafka's."""
@@ -86,6 +136,11 @@ def check_replica(partition: TopicPartition, broker_id: int, now: ReplicaState, 
     """Raises IllegalTransition."""
     name = f"Replica [Topic={partition.topic},Partition={partition.partition},Replica={broker_id}]"
     _check(name, REPLICA_TRANSITIONS, now, target)
+
+
+def check_reassignment(partition: TopicPartition, now: ReassignmentStep, target: ReassignmentStep) -> None:
+    """Raises IllegalTransition."""
+    _check(f"The reassignment of {partition.topic}-{partition.partition}", REASSIGNMENT_TRANSITIONS, now, target)
 
 
 _State = TypeVar("_State", bound=Enum)

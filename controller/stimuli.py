@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from controller.cluster import LiveBroker, Stored, Topic
+from controller.cluster import Assignment, LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.request_batch import Send
 from rebalance_lab.assignors import TopicPartition
@@ -17,12 +17,14 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The cluster as a controller finds it after its election. `deletions`: topics that are to be deleted."""
+    """The cluster as a controller finds it after its election. `deletions`: topics that are to be deleted. `wanted`:
+    the replicas that `/admin/reassign_partitions` asks for."""
 
     brokers: Sequence[LiveBroker]
     topics: Mapping[str, Topic]
     stored: Mapping[TopicPartition, Stored]
     deletions: Collection[str] = ()
+    wanted: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,15 @@ class Purpose(Enum):
     - ELECTION: a leader was elected.
     - OFFLINE: replicas on dead brokers and failed disks, and on brokers that shut down, leave the ISR.
     - ISR: the leader has asked for another ISR.
+    - REASSIGNMENT: the replicas have changed, so that they get a new leader epoch.
+    - REMOVAL: replicas that are removed from the assignment leave the ISR.
     """
 
     ELECTION = "election"
     OFFLINE = "offline"
     ISR = "isr"
+    REASSIGNMENT = "reassignment"
+    REMOVAL = "removal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +205,78 @@ class ElectionsEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """Why a partition is not reassigned."""
+
+    code: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentAsked:
+    """An AlterPartitionReassignments request. `targets`: the replicas that partitions are to have; None: those that
+    they had before the reassignment that is under way. `answer` takes what came of each partition, once: None if its
+    reassignment has begun."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    answer: Callable[[Mapping[TopicPartition, Rejected | None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentRead:
+    """`/admin/reassign_partitions` has been created. `targets`: the replicas that it asks for."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsListed:
+    """A ListPartitionReassignments request. `partitions`: None for all. `answer` takes the assignments of those that
+    are being reassigned, once."""
+
+    partitions: Collection[TopicPartition] | None
+    answer: Callable[[Mapping[TopicPartition, Assignment]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentsWritten:
+    """What came of WriteAssignments. `written`: False if the topic is gone."""
+
+    topic: str
+    changed: Mapping[int, Assignment]
+    written: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StatesRead:
+    """What came of ReadStates, or a change of one that is watched. Partitions without a state are left out."""
+
+    partitions: Sequence[TopicPartition]
+    states: Mapping[TopicPartition, Stored]
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsBegun:
+    """The assignments that were asked for are written. The machine hands it back to itself. `rejected`: the others."""
+
+    asked: ReassignmentAsked | ReassignmentRead
+    rejected: Mapping[TopicPartition, Rejected]
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsGoOn:
+    """The states of these partitions are being written for a step of their reassignment. The machine hands it back to
+    itself until they are."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsResumed:
+    """Go on with what was being reassigned when this controller was elected. The machine hands it back to itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class UncleanRead:
     """What came of ReadUnclean. `allowed`: topics whose settings allow unclean elections."""
 
@@ -232,6 +310,14 @@ Stimulus = (
     | PreferredRead
     | ImbalanceDue
     | ElectionsEnded
+    | ReassignmentAsked
+    | ReassignmentRead
+    | ReassignmentsListed
+    | AssignmentsWritten
+    | StatesRead
+    | ReassignmentsBegun
+    | ReassignmentsGoOn
+    | ReassignmentsResumed
     | UncleanRead
     | SettingsChanged
 )
@@ -245,6 +331,31 @@ class WriteStates:
 
     states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]]
     of: Purpose = Purpose.ELECTION
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAssignments:
+    """Write a topic's znode, whatever it holds: `after`, in which these assignments have changed. Then report
+    AssignmentsWritten."""
+
+    topic: str
+    after: Topic
+    changed: Mapping[int, Assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStates:
+    """Read the states of partitions. Then report StatesRead; and again when one changes, if leaders write them."""
+
+    partitions: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class TrimReassignment:
+    """Drop partitions from `/admin/reassign_partitions`, and delete it if none is left. `dropped`: only those that it
+    asks for with these replicas; None: with any."""
+
+    dropped: Mapping[TopicPartition, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +429,28 @@ class AnswerElection:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerReassignment:
+    """Answer an AlterPartitionReassignments request."""
+
+    asked: ReassignmentAsked
+    results: Mapping[TopicPartition, Rejected | None]
+
+    def give(self) -> None:
+        self.asked.answer(self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerListing:
+    """Answer a ListPartitionReassignments request."""
+
+    asked: ReassignmentsListed
+    found: Mapping[TopicPartition, Assignment]
+
+    def give(self) -> None:
+        self.asked.answer(self.found)
+
+
+@dataclass(frozen=True, slots=True)
 class DropPreferred:
     """Delete `/admin/preferred_replica_election`."""
 
@@ -332,6 +465,9 @@ class Log:
 Instruction = (
     Send
     | WriteStates
+    | WriteAssignments
+    | ReadStates
+    | TrimReassignment
     | RemoveTopic
     | DropDeletion
     | DropIsrReports
@@ -340,6 +476,8 @@ Instruction = (
     | AnswerIsr
     | AnswerShutdown
     | AnswerElection
+    | AnswerReassignment
+    | AnswerListing
     | DropPreferred
     | Log
 )

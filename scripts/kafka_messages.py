@@ -32,7 +32,8 @@ REQUESTS = (
     *("Produce", "Fetch", "ListOffsets", "Metadata", "LeaderAndIsr", "StopReplica", "UpdateMetadata"),
     *("ControlledShutdown", "FindCoordinator", "ApiVersions", "CreateTopics", "DeleteTopics", "InitProducerId"),
     *("OffsetForLeaderEpoch", "DescribeConfigs", "AlterConfigs", "CreatePartitions", "IncrementalAlterConfigs"),
-    *("AlterPartition", "DescribeCluster", "ElectLeaders"),
+    *("AlterPartition", "DescribeCluster", "ElectLeaders", "AlterPartitionReassignments"),
+    "ListPartitionReassignments",
 )
 
 #: Module -> the messages in it that are no request or response of an API.

@@ -383,6 +383,7 @@ class Broker:
             imbalance=config.imbalance,
             reads_isr_reports=config.lab_isr_writer is IsrWriter.LEADER,
             isr_read_back=config.lab_isr_read_back,
+            awaits_deletion=config.lab_reassignment_awaits_deletion,
             form=config.lab_controller_form,
             fenced=config.lab_fences_writes,
             bug=config.lab_election_bug,

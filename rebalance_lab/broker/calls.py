@@ -44,8 +44,9 @@ class BrokerConfig:
     failure; `lab_shutdown_selection`: which one leads after a controlled shutdown; `lab_isr_writer`: which broker
     writes another ISR; `lab_controller_form`: how its controller is elected and writes; `lab_fences_writes`, if False:
     its controller does not check the epoch when it writes; `lab_fences_orders`, if False: it obeys controllers of
-    earlier epochs; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
-    tells lives of one broker apart, as from 2.2 on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
+    earlier epochs; `lab_isr_read_back`: see `controller.isr_requests`; `lab_reassignment_awaits_deletion`: see
+    `controller.reassignments`; `lab_broker_epochs`: whether the controller tells lives of one broker apart, as from 2.2
+    on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
     find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
     that is too small (KAFKA-19996); `lab_halts`: see `broker.halting`. These are the lab's own. Planted mistakes:
     `lab_election_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
@@ -102,6 +103,7 @@ class BrokerConfig:
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
+    lab_reassignment_awaits_deletion: bool = False
     lab_assumes_whole_isr: bool = True
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
+#: What the message of NOT_CONTROLLER says.
+NOT_THE_CONTROLLER = "this broker is not the controller"
+
 
 class Refused(Exception):
     """What a client asked for cannot be done. `code` and the message are what it is told."""

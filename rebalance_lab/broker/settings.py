@@ -337,6 +337,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.isr.writer", _S, "controller", _one_of(*IsrWriter), field="lab_isr_writer"),
         Setting("lab.shutdown.selection", _S, "2.1", _one_of(*Selection), field="lab_shutdown_selection"),
         Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
+        Setting("lab.reassignment.awaits.deletion", _B, False, field="lab_reassignment_awaits_deletion"),
         Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),
         Setting("lab.controller.form", _S, "2.1", _one_of(*ControllerForm), field="lab_controller_form"),
         Setting("lab.fences.writes", _B, True, field="lab_fences_writes"),

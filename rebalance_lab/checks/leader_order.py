@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from rebalance_lab.checks.model import Finding, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assignments, partition_states
+from rebalance_lab.checks.partition_states import Place, partition_states, replicas_at
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
@@ -47,14 +47,13 @@ def judge_order(
 def deciding(history: History) -> list[Election]:
     """The elections that keep one of the two orders at most. The leader that has gone or moved is no candidate of
     either."""
-    replicas = assignments(history)
     found = []
     for partition, states in partition_states(history).items():
         led: LeaderIsrAndControllerEpoch | None = None
         before: Event | None = None
         for event, state in states:
             if led is not None and before is not None and state.leader not in {NO_LEADER, led.leader}:
-                first, other = (_first(order, state.isr) for order in (replicas.get(partition, ()), led.isr))
+                first, other = (_first(order, state.isr) for order in (replicas_at(history, partition, event), led.isr))
                 if first is not None and other is not None and len({first, other, state.leader}) > 1:
                     found.append(Election(partition, state.leader, first, other, before, event))
             led, before = (led if state.leader == NO_LEADER else state), event

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import assignments, partition_states
+from rebalance_lab.checks.partition_states import partition_states, replicas_at
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
@@ -25,14 +25,13 @@ def judge(history: History) -> Finding:
     """Measures: `count`, wrong states; `elections`, changes of the leader; `unclean`, elections from outside the
     ISR."""
     unclean_allowed = history.trial.parameters.get("unclean") is True
-    replicas = assignments(history)
     wrong: list[tuple[str, Event, Event]] = []
     elections = unclean = states_seen = 0
     for partition, states in partition_states(history).items():
         states_seen += len(states)
         before: tuple[Event, State] | None = None
         for event, state in states:
-            why = _impossible(state, replicas.get(partition, ()))
+            why = _impossible(state, replicas_at(history, partition, event))
             if before is not None:
                 elected = state.leader not in {NO_LEADER, before[1].leader}
                 outside = elected and state.leader not in before[1].isr

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, once
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_state
+from rebalance_lab.wire.paths import partition_of_state
 
 
 class Place(NamedTuple):
@@ -29,7 +30,6 @@ class Stood(NamedTuple):
     until_us: int
 
 
-_STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 
 
@@ -40,8 +40,8 @@ def place_of(event: Event) -> Place:
 
 def place_of_state(event: Event) -> Place | None:
     """The partition whose state znode an event of the registry is about; None if it is about another znode."""
-    match = _STATE.fullmatch(str(event.of("path")))
-    return None if match is None else Place(match[1], int(match[2]))
+    named = partition_of_state(str(event.of("path")))
+    return None if named is None else Place(*named)
 
 
 def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]:
@@ -68,12 +68,32 @@ def stood(history: History, end_us: int) -> dict[Place, list[Stood]]:
     return found
 
 
-def assignments(history: History) -> dict[Place, tuple[int, ...]]:
-    """The replicas of each partition, as its topic's znode had them last. Raises KafkaException."""
-    found = {}
+@once
+def assigned(history: History) -> dict[Place, list[tuple[Event, tuple[int, ...]]]]:
+    """The replicas of each partition, at each write of its topic's znode. Raises KafkaException."""
+    found: dict[Place, list[tuple[Event, tuple[int, ...]]]] = {}
     for event in events_of(history, Kind.CREATED, Kind.CHANGED):
         match = _TOPIC.fullmatch(str(event.of("path")))
         if match:
             replicas = read_assignment(match[1], str(event.of("data")).encode()).replicas
-            found.update({Place(match[1], partition): brokers for partition, brokers in replicas.items()})
+            for partition, brokers in replicas.items():
+                found.setdefault(Place(match[1], partition), []).append((event, brokers))
     return found
+
+
+def assignments(history: History) -> dict[Place, tuple[int, ...]]:
+    """The replicas of each partition, as its topic's znode had them last. Raises KafkaException."""
+    return {place: writes[-1][1] for place, writes in assigned(history).items()}
+
+
+def replicas_at(history: History, place: Place, event: Event) -> tuple[int, ...]:
+    """The replicas of a partition as its topic's znode had them at an event; none if it is unknown. While it is
+    reassigned they are its new and its old ones. Raises KafkaException."""
+    before = [brokers for write, brokers in assigned(history).get(place, ()) if _is_before(write, event)]
+    return before[-1] if before else ()
+
+
+def _is_before(write: Event, event: Event) -> bool:
+    if write.zxid is not None and event.zxid is not None:
+        return write.zxid <= event.zxid
+    return write.at_us <= event.at_us

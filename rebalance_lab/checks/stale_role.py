@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assignments, partition_states, place_of, place_of_state
+from rebalance_lab.checks.partition_states import Place, partition_states, place_of, place_of_state, replicas_at
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import RESTART
@@ -74,7 +74,7 @@ def judge(history: History) -> Finding:
 
 def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
     """Why each role is stale, or None; the state, the belief and the rest."""
-    names, replicas = broker_names(history), assignments(history)
+    names = broker_names(history)
     states = {
         event.id: (place, event, state) for place, its in partition_states(history).items() for event, state in its
     }
@@ -102,14 +102,14 @@ def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | No
         elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == RESTART:
             cluster.restarted(str(event.of("target")))
         elif event.kind is Kind.REST_REACHED:
-            yield from _at_rest(cluster, event, names, replicas)
+            yield from _at_rest(history, cluster, event, names)
 
 
 def _at_rest(
-    cluster: _Cluster, rest: Event, names: Mapping[int, str], replicas: Mapping[Place, tuple[int, ...]]
+    history: History, cluster: _Cluster, rest: Event, names: Mapping[int, str]
 ) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
     for place, (changed, state) in cluster.states.items():
-        for broker in replicas.get(place, ()):
+        for broker in replicas_at(history, place, rest):
             if state.leader == NO_LEADER or rest.at_us - cluster.since_us[place] < LEAST_US:
                 continue
             if broker in names and broker_path(broker) in cluster.registered:

@@ -36,8 +36,8 @@ from rebalance_lab.subjects.replication.subject import (
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
-from rebalance_lab.wire.cluster import assignment_payload, preferred_election_payload
-from rebalance_lab.wire.paths import DELETE_TOPICS, PREFERRED_ELECTION, topic_path
+from rebalance_lab.wire.cluster import assignment_payload, preferred_election_payload, reassignment_payload
+from rebalance_lab.wire.paths import DELETE_TOPICS, PREFERRED_ELECTION, REASSIGNMENT, topic_path
 
 #: The topic that most duties are about.
 SUBJECT = "t2"
@@ -53,7 +53,7 @@ KILLED_AFTER_US = 4_000
 
 
 class Duty(StrEnum):
-    """What the controller is to do. In the last three a broker goes or comes."""
+    """What the controller is to do."""
 
     CREATE = "create-topic"
     DELETE = "delete-topic"
@@ -62,7 +62,11 @@ class Duty(StrEnum):
     JOINS = "broker-joins"
     SHUTDOWN = "controlled-shutdown"
     FAILS = "broker-fails"
+    REASSIGN = "reassign-partitions"
 
+
+#: What the seed draws from. A reassignment may leave a log behind, as in Kafka, and is asked for by name.
+DRAWN_FROM = tuple(each for each in Duty if each is not Duty.REASSIGN)
 
 #: `duty`: one that the seed draws. `kill_at`: an operation that the seed draws, or none.
 DRAWN, ANY, NONE = "drawn", -1, 0
@@ -74,13 +78,14 @@ OPERATIONS: Mapping[Duty, int] = {
     Duty.DELETE: 25,
     Duty.GROW: 10,
     Duty.PREFERRED: 12,
+    Duty.REASSIGN: 65,
     Duty.JOINS: 19,
-    Duty.SHUTDOWN: 17,
+    Duty.SHUTDOWN: 18,
     Duty.FAILS: 15,
 }
 
 #: Those in which no broker goes.
-PEACEFUL = (Duty.CREATE, Duty.DELETE, Duty.GROW)
+PEACEFUL = (Duty.CREATE, Duty.DELETE, Duty.GROW, Duty.REASSIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def duty_of(plan: Plan) -> Duty:
     """The duty of a trial."""
     if plan.text("duty") != DRAWN:
         return Duty(plan.text("duty"))
-    choices = PEACEFUL if plan.control else tuple(Duty)
+    choices = [each for each in DRAWN_FROM if each in PEACEFUL] if plan.control else DRAWN_FROM
     return choices[RandomStream(plan.seed, "duties", "duty").below(len(choices))]
 
 
@@ -112,7 +117,11 @@ def killed_at(plan: Plan) -> int:
 
 async def duties(lab: ReplicationLab) -> None:
     plan, duty, at = lab.plan, duty_of(lab.plan), killed_at(lab.plan)
-    await lab.assemble(lab_halts=True, controlled_shutdown_enable=duty is Duty.SHUTDOWN)
+    await lab.assemble(
+        lab_halts=True,
+        controlled_shutdown_enable=duty is Duty.SHUTDOWN,
+        lab_reassignment_awaits_deletion=plan.switch("awaits_deletion"),
+    )
     lab.start("c1", ProducerOptions())
     await lab.written(1)
     controller = await lab.controlled()
@@ -140,8 +149,9 @@ def _other_than(lab: ReplicationLab, controller: BrokerNode) -> BrokerNode:
 
 
 async def _halted_or_done(lab: ReplicationLab, target: Target) -> None:
-    """Wait until the controller has halted, or has done its duty and nothing more."""
-    while not lab.halted:
+    """Wait until the controller has halted, or has done its duty and nothing more; or for long enough."""
+    give_up_us = lab.tasks.now_us() + SETTLE_MS * 1000
+    while not lab.halted and lab.tasks.now_us() < give_up_us:
         before = lab.operations
         if await _reached(lab, target, 0):
             await lab.sleep_ms(IDLE_MS)
@@ -242,6 +252,20 @@ async def _preferred(lab: ReplicationLab, other: BrokerNode) -> Asked:
     return Asked(lambda: lab.create_znode(PREFERRED_ELECTION, payload), before, replace(before, preferred=(SUBJECT,)))
 
 
+async def _reassign(lab: ReplicationLab, _other: BrokerNode) -> Asked:
+    """Each of two partitions moves on by one broker: its leader goes, and its follower is to lead. The seed draws which
+    of the brokers, and so whether that of the controller loses a replica."""
+    ids = _ids(lab)
+    at = RandomStream(lab.plan.seed, "duties", "moved").below(len(ids))
+    first, second, third = (*ids[at:], *ids[:at])
+    before: Partitions = {0: (first, second), 1: (second, third)}
+    after: Partitions = {0: (second, third), 1: (third, first)}
+    await lab.create(SUBJECT, before)
+    await _in_sync(lab, before)
+    payload = reassignment_payload([((SUBJECT, each), target) for each, target in after.items()])
+    return Asked(lambda: lab.create_znode(REASSIGNMENT, payload), _target(lab, before), _target(lab, after))
+
+
 def _led_by_others(lab: ReplicationLab, partitions: Partitions) -> bool:
     states = {each: lab.state_of(SUBJECT, each) for each in partitions}
     return all(state is not None and state.leader not in (partitions[each][0], -1) for each, state in states.items())
@@ -269,15 +293,22 @@ _PREPARED: Mapping[Duty, Callable[[ReplicationLab, BrokerNode], Awaitable[Asked]
     Duty.DELETE: _delete,
     Duty.GROW: _grow,
     Duty.PREFERRED: _preferred,
+    Duty.REASSIGN: _reassign,
     Duty.JOINS: _joins,
     Duty.SHUTDOWN: _shutdown,
     Duty.FAILS: _fails,
 }
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """Whatever the controller has left half done, its successor does; and nothing that was committed is lost."""
-    return usual(REPLICATION)
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Whatever the controller has left half done, its successor does; and nothing that was committed is lost. But a
+    replica that is no longer assigned may stay: nobody knows of it any more if the controller dies before its broker
+    has deleted it (`controller.reassignments`)."""
+    expected: dict[str, Outcome | None] = usual(REPLICATION)
+    dies = not plan.control and plan.number("kill_at") != NONE
+    if duty_of(plan) is Duty.REASSIGN and dies and not plan.switch("awaits_deletion"):
+        expected["duty_target"] = None
+    return expected
 
 
 def demands(plan: Plan) -> None:
@@ -292,8 +323,9 @@ SCENARIO = Scenario(
     subject=REPLICATED,
     summary="the controller is killed at an operation of one of its duties, and the duty gets done",
     parameters=(
-        Parameter("duty", DRAWN, "", "what is asked for; drawn: by the seed", choices=(DRAWN, *Duty)),
+        Parameter("duty", DRAWN, "", "what is asked for; drawn: by the seed, not the last", choices=(DRAWN, *Duty)),
         Parameter("kill_at", ANY, "", "the operation before which it is killed; 0: none; -1: drawn", ANY, maximum=1000),
+        Parameter("awaits_deletion", False, "", "the cure: a reassignment ends once old replicas are deleted"),
         *with_default(COMMON, messages=60, pause_us=50_000),
     ),
     script=duties,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, TypeVar
 
@@ -20,6 +20,7 @@ from rebalance_lab.wire.paths import (
     CLUSTER_ID,
     CONTROLLER,
     PREFERRED_ELECTION,
+    REASSIGNMENT,
     broker_path,
     partition_state_path,
     topic_path,
@@ -136,6 +137,17 @@ class _NamedPartitions(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[_NamedPartition, ...]
 
 
+class _Reassigned(msgspec.Struct, frozen=True):
+    topic: str
+    partition: Id
+    replicas: tuple[Id, ...]
+
+
+class _Reassignments(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = 1
+    partitions: tuple[_Reassigned, ...]
+
+
 class _ClusterId(msgspec.Struct, frozen=True):
     """`/cluster/id`. The version is a text."""
 
@@ -169,13 +181,24 @@ def registration_payload(
     return msgspec.json.encode(fields if rack is None else {"rack": rack, **fields})
 
 
-def assignment_payload(replicas: Mapping[int, Sequence[int]], topic_id: bytes | None = None) -> bytes:
-    """`/brokers/topics/<topic>`: version 3 with a topic id, version 2 without, and no reassignment in progress."""
-    fields: dict[str, object] = {"partitions": {str(each): tuple(replicas[each]) for each in sorted(replicas)}}
+def assignment_payload(
+    replicas: Mapping[int, Sequence[int]],
+    topic_id: bytes | None = None,
+    *,
+    adding: Mapping[int, Sequence[int]] | None = None,
+    removing: Mapping[int, Sequence[int]] | None = None,
+) -> bytes:
+    """`/brokers/topics/<topic>`: version 3 with a topic id, version 2 without. `adding`, `removing`: of partitions that
+    are being reassigned."""
+    fields: dict[str, object] = {"partitions": _by_number(replicas)}
     if topic_id is not None:
         fields["topic_id"] = topic_id_text(topic_id)
-    version = 2 if topic_id is None else 3
-    return msgspec.json.encode(fields | {"adding_replicas": {}, "removing_replicas": {}, "version": version})
+    fields |= {"adding_replicas": _by_number(adding or {}), "removing_replicas": _by_number(removing or {})}
+    return msgspec.json.encode(fields | {"version": 2 if topic_id is None else 3})
+
+
+def _by_number(replicas: Mapping[int, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    return {str(each): tuple(replicas[each]) for each in sorted(replicas)}
 
 
 def topic_id_text(topic_id: bytes) -> str:
@@ -235,6 +258,12 @@ def preferred_election_payload(partitions: Sequence[tuple[str, int]]) -> bytes:
     return _named(partitions)
 
 
+def reassignment_payload(targets: Iterable[tuple[tuple[str, int], Sequence[int]]]) -> bytes:
+    """`/admin/reassign_partitions`: partitions, and the replicas that each is to have."""
+    wanted = tuple(_Reassigned(*each, tuple(target)) for each, target in targets)
+    return msgspec.json.encode(_Reassignments(partitions=wanted))
+
+
 def cluster_id_payload(cluster_id: str) -> bytes:
     """`/cluster/id`."""
     return msgspec.json.encode(_ClusterId("1", cluster_id))
@@ -290,6 +319,12 @@ def read_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
 def read_preferred_election(data: bytes) -> list[tuple[str, int]]:
     """Raises KafkaException, which names the path."""
     return _read_named(data, PREFERRED_ELECTION)
+
+
+def read_reassignment(data: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Raises KafkaException, which names the path."""
+    found = _read(_Reassignments, data, REASSIGNMENT).partitions
+    return {(each.topic, each.partition): each.replicas for each in found}
 
 
 def read_cluster_id(data: bytes) -> str:

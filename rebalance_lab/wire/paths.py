@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 CONSUMERS = "/consumers"
 BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
@@ -12,8 +14,11 @@ CONFIG_CHANGES = "/config/changes"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
+REASSIGNMENT = "/admin/reassign_partitions"
 ISR_CHANGES = "/isr_change_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+
+_STATE = re.compile(rf"{BROKER_TOPICS}/([^/]+)/partitions/([0-9]+)/state")
 
 
 def broker_path(broker_id: int | str) -> str:
@@ -29,6 +34,12 @@ def topic_path(topic: str) -> str:
 def partition_state_path(topic: str, partition: int) -> str:
     """`/brokers/topics/<topic>/partitions/<partition>/state`."""
     return f"{topic_path(topic)}/partitions/{partition}/state"
+
+
+def partition_of_state(path: str) -> tuple[str, int] | None:
+    """The topic and the partition whose state is at the path; None if no state is."""
+    found = _STATE.fullmatch(path)
+    return None if found is None else (found[1], int(found[2]))
 
 
 def topic_config_path(topic: str) -> str:

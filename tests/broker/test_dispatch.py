@@ -33,7 +33,7 @@ def test_a_client_learns_what_is_served(version: int) -> None:
 
 
 def test_every_served_version_exists_and_every_module_is_found() -> None:
-    assert len(HANDLERS) == 21
+    assert len(HANDLERS) == 23
     for key, handler in HANDLERS.items():
         assert handler.versions.first in APIS[key].versions
         assert handler.versions.last in APIS[key].versions

@@ -33,16 +33,6 @@ async def elect(
     return E(answer.error_code), results
 
 
-def controller(stage: ClusterStage) -> int:
-    """The last that was elected, of those that live."""
-    reigns = [
-        (said[-1]["epoch"], each)
-        for each, running in stage.brokers.items()
-        if (said := running.said("elected")) and not running.has_ended
-    ]
-    return max(reigns)[1]
-
-
 async def led_by_2(stage: ClusterStage) -> None:
     """Replicas 1, 2, 3; broker 1 bounces, so that broker 2 leads, and all are in sync again."""
     await stage.create((1, 2, 3))
@@ -58,13 +48,13 @@ def test_a_client_has_the_preferred_replica_lead(version: int) -> None:
     async def story(stage: ClusterStage) -> None:
         await led_by_2(stage)
         before = await stage.state()
-        assert await elect(stage, controller(stage), version=version) == (E.NONE, {("t", 0): E.NONE})
+        assert await elect(stage, stage.controller(), version=version) == (E.NONE, {("t", 0): E.NONE})
         after = await stage.state()
         assert (after.leader, after.leader_epoch) == (1, before.leader_epoch + 1)
         assert after.isr == before.isr
         await stage.until(lambda: stage.leads(1), "the preferred leader")
         assert (await stage.produce(1, "a")).error_code == E.NONE
-        assert await elect(stage, controller(stage)) == (E.NONE, {("t", 0): E.ELECTION_NOT_NEEDED})
+        assert await elect(stage, stage.controller()) == (E.NONE, {("t", 0): E.ELECTION_NOT_NEEDED})
 
     ClusterStage(auto_leader_rebalance_enable=False, replica_lag_time_max_ms=2000).play(story)
 
@@ -72,8 +62,8 @@ def test_a_client_has_the_preferred_replica_lead(version: int) -> None:
 def test_of_all_partitions_those_that_need_nothing_are_left_out() -> None:
     async def story(stage: ClusterStage) -> None:
         await led_by_2(stage)
-        assert await elect(stage, controller(stage), None) == (E.NONE, {("t", 0): E.NONE})
-        assert await elect(stage, controller(stage), None) == (E.NONE, {})
+        assert await elect(stage, stage.controller(), None) == (E.NONE, {("t", 0): E.NONE})
+        assert await elect(stage, stage.controller(), None) == (E.NONE, {})
 
     ClusterStage(auto_leader_rebalance_enable=False, replica_lag_time_max_ms=2000).play(story)
 
@@ -81,7 +71,7 @@ def test_of_all_partitions_those_that_need_nothing_are_left_out() -> None:
 def test_only_the_controller_elects() -> None:
     async def story(stage: ClusterStage) -> None:
         await stage.create((1, 2, 3))
-        other = next(each for each in stage.brokers if each != controller(stage))
+        other = next(each for each in stage.brokers if each != stage.controller())
         assert await elect(stage, other) == (E.NONE, {("t", 0): E.NOT_CONTROLLER})
 
     ClusterStage().play(story)
@@ -91,7 +81,7 @@ def test_an_election_of_another_type_is_refused() -> None:
     async def story(stage: ClusterStage) -> None:
         await stage.create((1, 2, 3))
         refused = (E.UNKNOWN_SERVER_ERROR, {("t", 0): E.UNKNOWN_SERVER_ERROR})
-        assert await elect(stage, controller(stage), election_type=7) == refused
+        assert await elect(stage, stage.controller(), election_type=7) == refused
 
     ClusterStage().play(story)
 
@@ -109,7 +99,7 @@ def test_an_unclean_election_is_a_client_s_choice() -> None:
         await stage.until_state(lambda state: state.leader == -1)
         await stage.start(2)
         await stage.until(lambda: len(stage.brokers[3].broker.parts.metadata.nodes) == 2, "the return of broker 2")
-        head = controller(stage)
+        head = stage.controller()
         assert await elect(stage, head) == (E.NONE, {("t", 0): E.PREFERRED_LEADER_NOT_AVAILABLE})
         assert await elect(stage, head, election_type=1) == (E.NONE, {("t", 0): E.NONE})
         after = await stage.state()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from controller_stage import CONNECT
 from controller_stage import Stage as Controllers
@@ -78,7 +78,7 @@ class ClusterStage:
         self._client: Environment
         self._open: dict[int, Connection[Call, Message]] = {}
 
-    def play(self, story: Callable[[ClusterStage], Awaitable[None]]) -> None:
+    def play(self, story: Callable[[Self], Awaitable[None]]) -> None:
         async def run(stage: Controllers) -> None:
             self._client = stage.world.environment("client", stage.tasks.process("client"))
             async with stage.tasks.scope("brokers") as scope:
@@ -116,6 +116,15 @@ class ClusterStage:
                     await self.tasks.sleep(5_000)
         except TimedOut:
             raise AssertionError(f"{what} did not come in {timeout_ms} ms") from None
+
+    def controller(self) -> int:
+        """The last that was elected, of those that live."""
+        reigns = [
+            (said[-1]["epoch"], each)
+            for each, running in self.brokers.items()
+            if (said := running.said("elected")) and not running.has_ended
+        ]
+        return max(reigns)[1]
 
     def leads(self, broker_id: int, partition: TopicPartition = T0) -> bool:
         replica = self.brokers[broker_id].broker.parts.replicas.all.get(partition)

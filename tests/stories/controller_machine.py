@@ -10,13 +10,17 @@ from controller.machine import ControllerMachine
 from controller.request_batch import Send
 from controller.stimuli import (
     AnswerIsr,
+    AssignmentsWritten,
     HandBack,
     Instruction,
     IsrAsked,
     IsrWanted,
     Loaded,
+    ReadStates,
+    StatesRead,
     StatesWritten,
     Stimulus,
+    WriteAssignments,
     WriteStates,
 )
 from rebalance_lab.assignors import TopicPartition
@@ -37,10 +41,19 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
 
 
 def machine(
-    *, deletes_topics: bool = True, isr_read_back: bool = False, broker_epochs: bool = True
+    *,
+    deletes_topics: bool = True,
+    isr_read_back: bool = False,
+    broker_epochs: bool = True,
+    awaits_deletion: bool = False,
 ) -> ControllerMachine:
     return ControllerMachine(
-        1, EPOCH, deletes_topics=deletes_topics, isr_read_back=isr_read_back, broker_epochs=broker_epochs
+        1,
+        EPOCH,
+        deletes_topics=deletes_topics,
+        isr_read_back=isr_read_back,
+        broker_epochs=broker_epochs,
+        awaits_deletion=awaits_deletion,
     )
 
 
@@ -68,6 +81,11 @@ def carried_out(it: ControllerMachine, stimulus: Stimulus) -> list[Instruction]:
                     for partition, (state, version) in each.states.items()
                 }
                 waiting.append(StatesWritten(written, of=each.of))
+            elif isinstance(each, WriteAssignments):
+                waiting.append(AssignmentsWritten(each.topic, each.changed))
+            elif isinstance(each, ReadStates):
+                there = {partition: it.cluster.stored[partition] for partition in each.partitions}
+                waiting.append(StatesRead(each.partitions, there))
     return found
 
 

@@ -8,7 +8,7 @@ from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.writes import REPORTED
-from rebalance_lab.scenarios.duties import ANY, OPERATIONS, PEACEFUL, Duty, duty_of, killed_at
+from rebalance_lab.scenarios.duties import ANY, DRAWN_FROM, OPERATIONS, PEACEFUL, Duty, duty_of, killed_at
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -65,13 +65,58 @@ def test_the_controller_dies_before_an_operation_and_the_duty_is_done(duty: Duty
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("duty", Duty)
+@pytest.mark.parametrize("duty", DRAWN_FROM)
 def test_each_duty_is_done_wherever_the_controller_dies(duty: Duty) -> None:
     for kill_at in range(1, OPERATIONS[duty] + 1):
         history, found = play(duty, kill_at)
         as_expected(found)
         assert len(operations(history)) == kill_at
     _, found = play(duty, OPERATIONS[duty] + 10)  # when it is done
+    as_expected(found)
+
+
+def moved(kill_at: int, *, seed: int = 1, awaits_deletion: bool = True) -> tuple[History, dict[str, Finding]]:
+    settings = {"duty": "reassign-partitions", "kill_at": str(kill_at), "awaits_deletion": str(awaits_deletion).lower()}
+    history, _ = simulate(make_plan("duties", seed=seed, settings=settings))
+    return history, judge(history)
+
+
+@pytest.mark.parametrize(
+    ("kill_at", "operation"),
+    [
+        (3, "multi: check /controller_epoch, set /brokers/topics/t2"),
+        (5, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/0/state"),
+        (28, "StopReplica to broker"),
+        # the leader of t2-1 moves while t2-0 ends: what is written of the topic must still name the old replica
+        (45, "UpdateMetadata to broker"),
+    ],
+)
+def test_a_reassignment_that_awaits_deletion_is_done(kill_at: int, operation: str) -> None:
+    history, found = moved(kill_at)
+    as_expected(found)
+    assert operations(history)[-1].startswith(operation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_reassignment_that_awaits_deletion_is_done_wherever_the_controller_dies(seed: int) -> None:
+    for kill_at in range(1, OPERATIONS[Duty.REASSIGN] + 10):
+        _, found = moved(kill_at, seed=seed)
+        as_expected(found)
+
+
+@pytest.mark.parametrize(("seed", "kill_at", "is_its_own"), [(1, 48, True), (3, 50, False)])
+def test_as_in_kafka_a_log_stays_if_the_controller_dies_first(seed: int, kill_at: int, is_its_own: bool) -> None:
+    """It dies before it has asked the broker to delete it, or its own broker holds it and is dead when it is asked."""
+    history, found = moved(kill_at, seed=seed, awaits_deletion=False)
+    assert found["duty_target"].outcome is Outcome.VIOLATED
+    assert "still has a log of t2-1" in found["duty_target"].why
+    (killed,) = [each for each in history.events if each.kind is Kind.FAULT_BEGAN and each.of("fault") == "kill"]
+    assert (f"{killed.of('target')} still has" in found["duty_target"].why) is is_its_own
+    settings = {"duty": "reassign-partitions", "kill_at": str(kill_at)}
+    expected = scenario("duties").expects(make_plan("duties", settings=settings))
+    assert {name: each.why for name, each in found.items() if expected[name] not in (None, each.outcome)} == {}
+    _, found = moved(kill_at, seed=seed)  # the cure
     as_expected(found)
 
 
@@ -87,8 +132,8 @@ def test_half_done_duties_that_a_successor_forgets_are_found() -> None:
 
 def test_the_seed_draws_the_duty_and_the_operation() -> None:
     plans = [make_plan("duties", seed=seed) for seed in range(1, 300)]
-    assert {duty_of(each) for each in plans} == set(Duty)
-    for duty in Duty:
+    assert {duty_of(each) for each in plans} == set(DRAWN_FROM) == set(Duty) - {Duty.REASSIGN}
+    for duty in DRAWN_FROM:
         drawn = {killed_at(each) for each in plans if duty_of(each) is duty}
         assert drawn <= set(range(1, OPERATIONS[duty] + 2))
         assert len(drawn) > OPERATIONS[duty] / 2
@@ -97,7 +142,7 @@ def test_the_seed_draws_the_duty_and_the_operation() -> None:
 
 def test_in_the_control_no_broker_goes() -> None:
     plans = [make_plan("duties", seed=seed, control=True) for seed in range(1, 20)]
-    assert {duty_of(each) for each in plans} == set(PEACEFUL)
+    assert {duty_of(each) for each in plans} == set(PEACEFUL) & set(DRAWN_FROM)
     assert {killed_at(each) for each in plans} == {0}
     history, _ = simulate(plans[0])
     found = judge(history)

@@ -24,6 +24,15 @@ CONFIGURATION = b'{"version":1,"config":{"segment.bytes":"2097152"}}'
 CHANGE = b'{"version":2,"entity_path":"topics/t"}'
 #: As IsrChangeNotificationSequenceZNode.encode of 2.6.3 and 3.9.1.
 ISR_CHANGE = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":3}]}'
+#: As ReassignPartitionsZNode.encode and TopicZNode.encode of 3.9.1.
+REASSIGNMENT = (
+    b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,4]},'
+    b'{"topic":"u","partition":1,"replicas":[1]}]}'
+)
+REASSIGNED = (
+    b'{"partitions":{"0":[3,4,1,2],"1":[1,2]},"topic_id":"eSeVi5k4RI6RtqXgKV2Qjg",'
+    b'"adding_replicas":{"0":[3,4]},"removing_replicas":{"0":[1,2]},"version":3}'
+)
 CLUSTER_ID = b'{"version":"1","id":"AL-91ETTSFaJuS4jN_MpLQ"}'
 
 
@@ -36,6 +45,11 @@ def test_payloads_are_those_of_3_9_1() -> None:
     assert cluster.configuration_payload({"segment.bytes": "2097152"}) == CONFIGURATION
     assert cluster.configuration_change_payload("topics/t") == CHANGE
     assert cluster.isr_change_payload([("t", 0), ("u", 3)]) == ISR_CHANGE
+    assert cluster.reassignment_payload([(("t", 0), (3, 4)), (("u", 1), (1,))]) == REASSIGNMENT
+    moving = cluster.assignment_payload(
+        {0: (3, 4, 1, 2), 1: (1, 2)}, TOPIC_ID, adding={0: (3, 4)}, removing={0: (1, 2)}
+    )
+    assert moving == REASSIGNED
     assert cluster.cluster_id_payload("AL-91ETTSFaJuS4jN_MpLQ") == CLUSTER_ID
 
 
@@ -51,6 +65,9 @@ def test_what_3_9_1_wrote_is_read() -> None:
     assert cluster.read_controller(CONTROLLER).brokerid == 1
     assert cluster.read_configuration("/config/topics/t", CONFIGURATION) == {"segment.bytes": "2097152"}
     assert cluster.read_isr_change("/isr_change_notification/isr_change_0000000001", ISR_CHANGE) == [("t", 0), ("u", 3)]
+    assert cluster.read_reassignment(REASSIGNMENT) == {("t", 0): (3, 4), ("u", 1): (1,)}
+    moving = cluster.read_assignment("t", REASSIGNED)
+    assert (moving.adding_replicas, moving.removing_replicas) == ({"0": (3, 4)}, {"0": (1, 2)})
     assert cluster.read_cluster_id(CLUSTER_ID) == "AL-91ETTSFaJuS4jN_MpLQ"
 
 

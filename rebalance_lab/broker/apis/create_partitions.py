@@ -7,7 +7,7 @@ from functools import partial
 
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.new_topics import add_partitions
-from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.refused import NOT_THE_CONTROLLER, Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -43,7 +43,7 @@ async def _added(parts: Parts, topic: CreatePartitionsTopic, *, once: bool, vali
     if not once:
         raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
     if not parts.is_controller():
-        raise Refused(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
+        raise Refused(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
     assignments = None if topic.assignments is None else [each.broker_ids for each in topic.assignments]
     await add_partitions(parts, topic.name, topic.count, assignments, validate_only=validate_only)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.config_entries import topic_entries
 from rebalance_lab.broker.new_topics import NewTopic, Replicas, create_topics
-from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.refused import NOT_THE_CONTROLLER, Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -46,7 +46,7 @@ async def handle(parts: Parts, call: Call) -> CreateTopicsResponse:
 async def _outcomes(parts: Parts, request: CreateTopicsRequest) -> dict[str, Refused | Replicas]:
     times = Counter(each.name for each in request.topics)
     if not parts.is_controller():
-        return {each: Refused(ErrorCode.NOT_CONTROLLER, "this broker is not the controller") for each in times}
+        return {each: Refused(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER) for each in times}
     twice = Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
     new = [_new_topic(each) for each in request.topics if times[each.name] == 1]
     created = await create_topics(parts, new, timeout_ms=request.timeout_ms, validate_only=request.validate_only)

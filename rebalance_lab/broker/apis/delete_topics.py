@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from rebalance_lab.broker.calls import Handler, Parts
-from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.refused import NOT_THE_CONTROLLER, Refused
 from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -41,7 +41,7 @@ async def handle(parts: Parts, call: Call) -> DeleteTopicsResponse:
 async def _asked(parts: Parts, topic: str, version: int) -> None:
     """Raises Refused."""
     if not parts.is_controller():
-        raise Refused(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
+        raise Refused(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
     if not parts.config.delete_topic_enable:
         code = ErrorCode.INVALID_REQUEST if version < _DISABLED_SINCE else ErrorCode.TOPIC_DELETION_DISABLED
         raise Refused(code, "delete.topic.enable is false")

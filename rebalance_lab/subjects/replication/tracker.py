@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -16,13 +15,11 @@ from rebalance_lab.history.replicas import APPENDED, CONTROLS, FOLLOWS, LEADS, R
 from rebalance_lab.history.writes import PRODUCE, REPORTED
 from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
-from rebalance_lab.wire.paths import BROKER_TOPICS, CONTROLLER, partition_state_path, topic_path
+from rebalance_lab.wire.paths import CONTROLLER, partition_of_state, partition_state_path, topic_path
 
 PARTITION = 0
 STATE_PATH = partition_state_path(TOPIC, PARTITION)
 ASSIGNMENT_PATH = topic_path(TOPIC)
-
-_STATE = re.compile(rf"{BROKER_TOPICS}/([^/]+)/partitions/(\d+)/state")
 
 
 @dataclass(slots=True)
@@ -112,7 +109,7 @@ class ReplicationTracker(LogTracker):
         path = str(event.of("path"))
         if event.kind is Kind.DELETED and path == CONTROLLER:
             self.controller = None
-        elif event.kind is Kind.DELETED and _STATE.fullmatch(path):
+        elif event.kind is Kind.DELETED and partition_of_state(path):
             self.states.pop(path, None)
         elif event.kind not in {Kind.CREATED, Kind.CHANGED}:
             return False
@@ -121,8 +118,8 @@ class ReplicationTracker(LogTracker):
             self.reigns += 1
         elif path == ASSIGNMENT_PATH:
             self.assigned = read_assignment(TOPIC, _data(event)).replicas[PARTITION]
-        elif place := _STATE.fullmatch(path):
-            self.states[path] = read_state(place[1], int(place[2]), _data(event))
+        elif place := partition_of_state(path):
+            self.states[path] = read_state(*place, _data(event))
             if path == STATE_PATH:
                 self.state = self.states[path]
         else:

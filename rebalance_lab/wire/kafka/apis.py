@@ -10,6 +10,10 @@ from typing import NamedTuple
 
 from rebalance_lab.wire.kafka.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from rebalance_lab.wire.kafka.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from rebalance_lab.wire.kafka.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from rebalance_lab.wire.kafka.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -27,6 +31,10 @@ from rebalance_lab.wire.kafka.messages.incremental_alter_configs import (
 from rebalance_lab.wire.kafka.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from rebalance_lab.wire.kafka.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from rebalance_lab.wire.kafka.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from rebalance_lab.wire.kafka.messages.metadata import MetadataRequest, MetadataResponse
 from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -58,6 +66,8 @@ class ApiKey(IntEnum):
     CREATE_PARTITIONS = 37
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
     ALTER_PARTITION = 56
     DESCRIBE_CLUSTER = 60
 
@@ -95,6 +105,12 @@ APIS = {
     ApiKey.ELECT_LEADERS: Api("ElectLeaders", ElectLeadersRequest, ElectLeadersResponse),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Api(
         "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Api(
+        "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Api(
+        "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
     ),
     ApiKey.ALTER_PARTITION: Api("AlterPartition", AlterPartitionRequest, AlterPartitionResponse),
     ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", DescribeClusterRequest, DescribeClusterResponse),
