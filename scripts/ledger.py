@@ -115,6 +115,10 @@ SWEEPS = (
         )
     ),
     Sweep("duties", BROKERS, live=14, simulated=1000),
+    *(
+        Sweep("duties", BROKERS, {"duty": "reassign-partitions", "awaits_deletion": awaits}, simulated=220)
+        for awaits in ("false", "true")
+    ),
     Sweep("isr-election", BROKERS, simulated=220),
     *(
         Sweep("isr-election", BROKERS, {"leaves": "shuts-down", "selection": release}, simulated=220)

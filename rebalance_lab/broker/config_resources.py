@@ -119,13 +119,15 @@ async def _alter_topic(parts: Parts, wanted: Alteration, *, validate_only: bool)
 
 
 def _alter_broker(parts: Parts, wanted: Alteration) -> None:
-    """A broker's settings are those with which it was started. Raises Refused, unless nothing is to change."""
+    """A broker's settings are those with which it was started. Raises Refused, unless nothing is to change: tools
+    delete what it does not have, as `kafka-reassign-partitions --verify` does with throttles."""
     broker_id_of(parts, wanted.name)
     known = sorted(each for each in wanted.names if each in BROKER_SETTINGS)
     if known:
         raise _invalid(f"Cannot update these configs dynamically: {', '.join(known)}; start the broker with them")
-    if wanted.names:
-        raise _invalid(f"This broker has no such settings: {', '.join(sorted(wanted.names))}")
+    made = sorted(wanted.settled({}))
+    if made:
+        raise _invalid(f"This broker has no such settings: {', '.join(made)}")
 
 
 def _invalid(message: str) -> Refused:

@@ -12,6 +12,7 @@ from config_requests import (
     APPEND,
     BROKER,
     DEFAULT,
+    DELETE,
     SET,
     STATIC,
     SUBTRACT,
@@ -116,6 +117,7 @@ def test_settings_that_contradict_each_other() -> None:
         (change(kind=BROKER, name="2"), E.INVALID_REQUEST, "Unexpected broker id, expected 1"),
         (change(kind=BROKER, name="b"), E.INVALID_REQUEST, "Broker id must be an integer, but it is: b"),
         (change(kind=BROKER, name="1"), E.NONE, None),
+        (change(("x.y", DELETE, None), kind=BROKER, name="1"), E.NONE, None),
     ],
 )
 def test_changes_that_are_refused(request_: Any, code: ErrorCode, says: str | None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from collections.abc import Callable
 
 import pytest
 from cluster_process import ClusterProcess
@@ -39,3 +41,11 @@ def said(cluster: ClusterProcess, main: str, *arguments: str, lines: str = "") -
     done = tool(cluster, main, *arguments, lines=lines)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
+
+
+def until(ready: Callable[[], bool], what: str) -> None:
+    """Wait for a condition."""
+    give_up = time.monotonic() + LIMIT_S
+    while not ready():
+        assert time.monotonic() < give_up, f"{what} did not come in {LIMIT_S} s"
+        time.sleep(0.05)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cluster_process import ClusterProcess
-from console_tools import LIMIT_S, fetched, java, said, tool
+from console_tools import fetched, java, said, tool, until
 from kazoo.client import KazooClient
 
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_state
@@ -48,13 +47,6 @@ def zookeeper(cluster: ClusterProcess) -> Iterator[KazooClient]:
 
 def state(zookeeper: KazooClient, topic: str) -> LeaderIsrAndControllerEpoch:
     return read_state(topic, 0, zookeeper.get(partition_state_path(topic, 0))[0])
-
-
-def until(ready: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + LIMIT_S
-    while not ready():
-        assert time.monotonic() < give_up, f"{what} did not come in {LIMIT_S} s"
-        time.sleep(0.05)
 
 
 @pytest.fixture
