@@ -219,10 +219,8 @@ class Reassignments:
         for each in partitions:
             self._change(each, ReassignmentStep.CATCHING_UP)
         led = [each for each in partitions if each in self._cluster.stored]
-        return [
-            *self._raise_epochs(led),
-            *(Log(f"{_name(each)} has no leader yet") for each in set(partitions) - set(led)),
-        ]
+        leaderless = [each for each in partitions if each not in led]
+        return [*self._raise_epochs(led), *(Log(f"partition {_name(each)} has no leader yet") for each in leaderless)]
 
     def _move_leaders(self, partitions: Collection[TopicPartition]) -> list[Instruction]:
         """B1 to B3: the new replicas are those that it has. A leader that stays gets a new epoch with them."""

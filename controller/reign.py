@@ -22,7 +22,6 @@ from controller.stimuli import (
     AnswerListing,
     AnswerReassignment,
     AnswerShutdown,
-    AssignmentsWritten,
     BrokersRead,
     DeletionsRead,
     DropDeletion,
@@ -49,13 +48,12 @@ from controller.stimuli import (
     WriteAssignments,
     WriteStates,
 )
+from controller.writes import Writes
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.wire import paths
 from rebalance_lab.wire.cluster import (
-    LeaderIsrAndControllerEpoch,
     TopicAssignment,
-    assignment_payload,
     read_assignment,
     read_configuration,
     read_isr_change,
@@ -63,8 +61,6 @@ from rebalance_lab.wire.cluster import (
     read_reassignment,
     read_registration,
     read_state,
-    reassignment_payload,
-    state_payload,
     topic_id_bytes,
 )
 from rebalance_lab.wire.errors import KafkaException
@@ -72,7 +68,6 @@ from rebalance_lab.wire.paths import (
     BROKER_IDS,
     BROKER_TOPICS,
     CONTROLLER,
-    CONTROLLER_EPOCH,
     DELETE_TOPICS,
     ISR_CHANGES,
     PREFERRED_ELECTION,
@@ -83,18 +78,12 @@ from rebalance_lab.wire.paths import (
     topic_config_path,
     topic_path,
 )
-from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, ZooKeeperError
+from rebalance_lab.world.errors import NoNode, ZooKeeperError
 from rebalance_lab.world.ports import (
     Children,
-    Create,
-    Delete,
     Node,
     Reply,
-    Set,
-    Stat,
     WatchEvent,
-    WriteOperation,
-    WriteResult,
 )
 from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient, Request
 
@@ -108,9 +97,6 @@ UNCLEAN = "unclean.leader.election.enable"
 
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
-
-#: States in one multi. Kafka writes one state in a multi: 10,000 of them take several times as long.
-WRITTEN_TOGETHER = 500
 
 
 class Channels(Protocol):
@@ -146,6 +132,7 @@ class Reign:
         self._form = form
         self._bug = bug
         self._client = client
+        self._writes = Writes(client, elected)
         self._reads_isr_reports = reads_isr_reports
         self._elected = elected
         self._unclean_default = unclean_default
@@ -206,7 +193,7 @@ class Reign:
             case WriteStates():
                 found = await self._write(instruction.states, instruction.of)
             case WriteAssignments():
-                found = await self._write_assignments(instruction)
+                found = await self._writes.write_assignments(instruction)
             case ReadStates():
                 found = await self._read_states(instruction.partitions)
             case ReadUnclean():
@@ -216,7 +203,7 @@ class Reign:
             case AnswerIsr() | AnswerShutdown() | AnswerElection() | AnswerReassignment() | AnswerListing():
                 instruction.give()
             case RemoveTopic():
-                await self._remove(instruction.topic)
+                await self._writes.remove(instruction.topic)
                 found = TopicRemoved(instruction.topic)
             case Log():
                 self._report("log", {"message": instruction.message})
@@ -224,17 +211,24 @@ class Reign:
                 await self._drop(instruction)
         return found
 
+    async def _write(
+        self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]], of: Purpose
+    ) -> StatesWritten:
+        written, refused = await self._writes.write(states)
+        found = await self._states(refused)
+        return StatesWritten(written, {each: found.get(each) for each in refused}, of)
+
     async def _drop(self, instruction: DropPreferred | DropDeletion | DropIsrReports | TrimReassignment) -> None:
         """Delete a request that has been carried out, or what it still asks for."""
         match instruction:
             case DropPreferred():
-                await self._delete(PREFERRED_ELECTION)
+                await self._writes.delete(PREFERRED_ELECTION)
             case DropDeletion():
-                await self._delete(f"{DELETE_TOPICS}/{instruction.topic}")
+                await self._writes.delete(f"{DELETE_TOPICS}/{instruction.topic}")
             case DropIsrReports():
-                await self._drop_isr_reports(instruction.reports)
+                await self._writes.drop_isr_reports(instruction.reports)
             case TrimReassignment():
-                await self._trim(instruction.dropped)
+                await self._writes.trim(await self._targets(), instruction.dropped)
             case _:
                 assert_never(instruction)
 
@@ -243,7 +237,7 @@ class Reign:
     async def _load(self) -> Loaded:
         """The cluster as it is, with a watch on all that may change."""
         if self._reads_isr_reports:
-            await self._drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
+            await self._writes.drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
         brokers, topics = await self._brokers(), await self._topics({})
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
@@ -434,114 +428,6 @@ class Reign:
         if watch is not None and self._watches.get(path) is not watch:
             self._watches[path] = watch
             watch.on(lambda _fired: self._events.put(path))
-
-    # -- writes -----------------------------------------------------------------------------
-
-    async def _write(
-        self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]], of: Purpose
-    ) -> StatesWritten:
-        await self._create_parents([each for each, (_, version) in states.items() if version is None])
-        operations = [self._operation(each, *state) for each, state in states.items()]
-        answers = await self._fenced(operations, together=WRITTEN_TOGETHER)
-        written: dict[TopicPartition, Stored] = {}
-        refused: list[TopicPartition] = []
-        for (partition, (state, _)), answer in zip(states.items(), answers, strict=True):
-            if answer.error is None:
-                result = answer.reply.value
-                version = result.version if isinstance(result, Stat) else 0
-                written[partition] = Stored(state, self._elected.epoch, version)
-            elif isinstance(answer.error, NodeExists | BadVersion | NoNode):
-                refused.append(partition)
-            else:
-                raise answer.error
-        found = await self._states(refused)
-        return StatesWritten(written, {each: found.get(each) for each in refused}, of)
-
-    def _operation(self, partition: TopicPartition, state: LeaderAndIsr, version: int | None) -> WriteOperation:
-        path = partition_state_path(*partition)
-        payload = state_payload(
-            LeaderIsrAndControllerEpoch(
-                controller_epoch=self._elected.epoch - self._elected.epochs_late,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
-                isr=state.isr,
-                leader_recovery_state=int(state.recovering),
-            )
-        )
-        return Create(path, payload) if version is None else Set(path, payload, version)
-
-    async def _create_parents(self, partitions: Sequence[TopicPartition]) -> None:
-        """`…/partitions` and `…/partitions/<partition>`. What is there stays; if the topic is gone, so be it: the state
-        cannot be written then."""
-        folders = dict.fromkeys(f"{topic_path(topic)}/partitions" for topic, _ in partitions)
-        below = [Create(f"{topic_path(topic)}/partitions/{each}", b"") for topic, each in partitions]
-        await self._fenced([Create(each, b"") for each in folders], together=WRITTEN_TOGETHER)
-        await self._fenced(below, together=WRITTEN_TOGETHER)
-
-    async def _write_assignments(self, wanted: WriteAssignments) -> AssignmentsWritten:
-        """As in the original without a condition: partitions that were added since the topic was read are lost."""
-        topic = wanted.after
-        payload = assignment_payload(
-            topic.replicas,
-            topic.topic_id if any(topic.topic_id) else None,
-            adding=topic.adding,
-            removing=topic.removing,
-        )
-        (answer,) = await self._fenced([Set(topic_path(wanted.topic), payload)])
-        if answer.error is not None and not isinstance(answer.error, NoNode):
-            raise answer.error
-        return AssignmentsWritten(wanted.topic, wanted.changed, written=answer.error is None)
-
-    async def _trim(self, dropped: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
-        """Unless the znode is not there. What was written over it meanwhile is overwritten, as in the original."""
-        wanted = await self._targets()
-        left = {
-            each: target
-            for each, target in wanted.items()
-            if each not in dropped or dropped[each] not in (None, target)
-        }
-        if len(left) == len(wanted):
-            return
-        if not left:
-            await self._delete(REASSIGNMENT)
-            return
-        (answer,) = await self._fenced([Set(REASSIGNMENT, reassignment_payload(left.items()))])
-        if answer.error is not None and not isinstance(answer.error, NoNode):
-            raise answer.error
-
-    async def _drop_isr_reports(self, names: Sequence[str]) -> None:
-        await self._fenced([Delete(f"{ISR_CHANGES}/{each}") for each in names])
-
-    async def _remove(self, topic: str) -> None:
-        """The topic's znodes, its configuration, then the request to delete it, so that a successor finds it until all
-        is done."""
-        await self._delete(topic_path(topic))
-        await self._delete(topic_config_path(topic))
-        await self._delete(f"{DELETE_TOPICS}/{topic}")
-
-    async def _delete(self, path: str) -> None:
-        """A znode and all below it. What is gone already is fine."""
-        try:
-            children = (await self._client.ask(lambda session: session.children(path))).value.names
-        except NoNode:
-            return
-        for each in children:
-            await self._delete(f"{path}/{each}")
-        (answer,) = await self._fenced([Delete(path)])
-        if answer.error is not None and not isinstance(answer.error, NoNode):
-            raise answer.error
-
-    async def _fenced(self, operations: Sequence[WriteOperation], *, together: int = 1) -> list[Answer[WriteResult]]:
-        """Raises ControllerMoved if another controller has been elected since, unless the reign has no fence."""
-        fence = self._elected.fence
-        if fence is None:
-            return await self._client.unfenced(operations)
-        try:
-            return await self._client.fenced(fence, operations, together=together)
-        except (BadVersion, NoNode) as error:
-            if error.path != CONTROLLER_EPOCH:
-                raise
-            raise ControllerMoved(f"another controller was elected after epoch {self._elected.epoch}") from None
 
 
 def _get(path: str, *, watch: bool = False) -> Request[Node]:

@@ -1,22 +1,36 @@
 """stale_controller: a controller that changes an ISR and leaves the rest of the state as it stands."""
 
+from collections.abc import Mapping
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
+from controller.cluster import Stored
 from controller.leader_election import LeaderAndIsr
 from controller.reign import Reign
+from controller.stimuli import Purpose, StatesWritten
+from controller.writes import Writes
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, state_payload
 from rebalance_lab.wire.paths import partition_state_path
 from rebalance_lab.world.ports import Set, WriteOperation
 
-_operation = Reign._operation
+_write, _operation = Reign._write, Writes._operation
+
+#: What each reign takes for the states that it writes over.
+_known: dict[Writes, Mapping[TopicPartition, Stored]] = {}
 
 
-def sparing(self: Reign, partition: TopicPartition, state: LeaderAndIsr, version: int | None) -> WriteOperation:
-    stored = self._machine.cluster.stored.get(partition)
+async def remembering(
+    self: Reign, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]], of: Purpose
+) -> StatesWritten:
+    _known[self._writes] = self._machine.cluster.stored
+    return await _write(self, states, of)
+
+
+def sparing(self: Writes, partition: TopicPartition, state: LeaderAndIsr, version: int | None) -> WriteOperation:
+    stored = _known[self].get(partition)
     if version is None or stored is None or stored.leader_and_isr.leader != state.leader:
         return _operation(self, partition, state, version)
     kept = LeaderIsrAndControllerEpoch(
@@ -34,7 +48,7 @@ def honest(seed: int) -> History:
 
 
 def false(seed: int) -> History:
-    with patch.object(Reign, "_operation", sparing):
+    with patch.object(Reign, "_write", remembering), patch.object(Writes, "_operation", sparing):
         return honest(seed)
 
 

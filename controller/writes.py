@@ -1,0 +1,154 @@
+"""What a reign writes to ZooKeeper: states and assignments, and the end of what was asked for.
+
+From the form of 2.1 on every write is fenced by the controller epoch (claim E3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from controller.cluster import Stored
+from controller.election import ControllerMoved, Elected
+from controller.leader_election import LeaderAndIsr
+from controller.stimuli import AssignmentsWritten, WriteAssignments
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.wire.cluster import (
+    LeaderIsrAndControllerEpoch,
+    assignment_payload,
+    reassignment_payload,
+    state_payload,
+)
+from rebalance_lab.wire.paths import (
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    REASSIGNMENT,
+    partition_state_path,
+    topic_config_path,
+    topic_path,
+)
+from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode
+from rebalance_lab.world.ports import Create, Delete, Set, Stat, WriteOperation, WriteResult
+from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient
+
+#: States in one multi. Kafka writes one state in a multi: 10,000 of them take several times as long.
+WRITTEN_TOGETHER = 500
+
+
+class Writes:
+    """The writes of one reign. Each raises ControllerMoved if another controller has been elected since, unless the
+    reign has no fence."""
+
+    def __init__(self, client: PipelinedClient, elected: Elected) -> None:
+        self._client = client
+        self._elected = elected
+
+    async def write(
+        self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]]
+    ) -> tuple[dict[TopicPartition, Stored], list[TopicPartition]]:
+        """Write states. Returns those that are written, and the partitions where another had written, or whose topic is
+        gone."""
+        await self._create_parents([each for each, (_, version) in states.items() if version is None])
+        operations = [self._operation(each, *state) for each, state in states.items()]
+        answers = await self._fenced(operations, together=WRITTEN_TOGETHER)
+        written: dict[TopicPartition, Stored] = {}
+        refused: list[TopicPartition] = []
+        for (partition, (state, _)), answer in zip(states.items(), answers, strict=True):
+            if answer.error is None:
+                result = answer.reply.value
+                version = result.version if isinstance(result, Stat) else 0
+                written[partition] = Stored(state, self._elected.epoch, version)
+            elif isinstance(answer.error, NodeExists | BadVersion | NoNode):
+                refused.append(partition)
+            else:
+                raise answer.error
+        return written, refused
+
+    def _operation(self, partition: TopicPartition, state: LeaderAndIsr, version: int | None) -> WriteOperation:
+        path = partition_state_path(*partition)
+        payload = state_payload(
+            LeaderIsrAndControllerEpoch(
+                controller_epoch=self._elected.epoch - self._elected.epochs_late,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                leader_recovery_state=int(state.recovering),
+            )
+        )
+        return Create(path, payload) if version is None else Set(path, payload, version)
+
+    async def _create_parents(self, partitions: Sequence[TopicPartition]) -> None:
+        """`…/partitions` and `…/partitions/<partition>`. What is there stays; if the topic is gone, so be it: the state
+        cannot be written then."""
+        folders = dict.fromkeys(f"{topic_path(topic)}/partitions" for topic, _ in partitions)
+        below = [Create(f"{topic_path(topic)}/partitions/{each}", b"") for topic, each in partitions]
+        await self._fenced([Create(each, b"") for each in folders], together=WRITTEN_TOGETHER)
+        await self._fenced(below, together=WRITTEN_TOGETHER)
+
+    async def write_assignments(self, wanted: WriteAssignments) -> AssignmentsWritten:
+        """As in the original without a condition: partitions that were added since the topic was read are lost."""
+        topic = wanted.after
+        payload = assignment_payload(
+            topic.replicas,
+            topic.topic_id if any(topic.topic_id) else None,
+            adding=topic.adding,
+            removing=topic.removing,
+        )
+        (answer,) = await self._fenced([Set(topic_path(wanted.topic), payload)])
+        if answer.error is not None and not isinstance(answer.error, NoNode):
+            raise answer.error
+        return AssignmentsWritten(wanted.topic, wanted.changed, written=answer.error is None)
+
+    async def trim(
+        self, wanted: Mapping[TopicPartition, tuple[int, ...]], dropped: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> None:
+        """Drop what is done from a request to reassign partitions, and delete it if nothing is left. What was written
+        over it since it was read is overwritten, as in the original."""
+        left = {
+            each: target
+            for each, target in wanted.items()
+            if each not in dropped or dropped[each] not in (None, target)
+        }
+        if len(left) == len(wanted):
+            return
+        if not left:
+            await self.delete(REASSIGNMENT)
+            return
+        (answer,) = await self._fenced([Set(REASSIGNMENT, reassignment_payload(left.items()))])
+        if answer.error is not None and not isinstance(answer.error, NoNode):
+            raise answer.error
+
+    async def drop_isr_reports(self, names: Sequence[str]) -> None:
+        """Delete these reports of leaders."""
+        await self._fenced([Delete(f"{ISR_CHANGES}/{each}") for each in names])
+
+    async def remove(self, topic: str) -> None:
+        """The topic's znodes, its configuration, then the request to delete it, so that a successor finds it until all
+        is done."""
+        await self.delete(topic_path(topic))
+        await self.delete(topic_config_path(topic))
+        await self.delete(f"{DELETE_TOPICS}/{topic}")
+
+    async def delete(self, path: str) -> None:
+        """A znode and all below it. What is gone already is fine."""
+        try:
+            children = (await self._client.ask(lambda session: session.children(path))).value.names
+        except NoNode:
+            return
+        for each in children:
+            await self.delete(f"{path}/{each}")
+        (answer,) = await self._fenced([Delete(path)])
+        if answer.error is not None and not isinstance(answer.error, NoNode):
+            raise answer.error
+
+    async def _fenced(self, operations: Sequence[WriteOperation], *, together: int = 1) -> list[Answer[WriteResult]]:
+        """Raises ControllerMoved if another controller has been elected since, unless the reign has no fence."""
+        fence = self._elected.fence
+        if fence is None:
+            return await self._client.unfenced(operations)
+        try:
+            return await self._client.fenced(fence, operations, together=together)
+        except (BadVersion, NoNode) as error:
+            if error.path != CONTROLLER_EPOCH:
+                raise
+            raise ControllerMoved(f"another controller was elected after epoch {self._elected.epoch}") from None
