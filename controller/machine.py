@@ -110,7 +110,7 @@ class ControllerMachine:
     @handle.register
     def _(self, loaded: Loaded) -> list[Instruction]:
         """Tell all brokers who is live, replicas who leads them, then elect for what has no leader. Then go on with
-        what is being reassigned; requests for it that came meanwhile count more."""
+        what is being reassigned, and after it with requests that came meanwhile."""
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
         cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
@@ -132,10 +132,10 @@ class ControllerMachine:
         out += self._elections.elect()
         if self._isr_removals.any_dead():
             out.append(HandBack(ReplicasOffline()))
-        if loaded.wanted:
-            out.append(HandBack(ReassignmentRead(loaded.wanted)))
         if cluster.reassigning:
             out.append(HandBack(ReassignmentsResumed()))
+        if loaded.wanted:
+            out.append(HandBack(ReassignmentRead(loaded.wanted)))
         return [*out, *dropped, *self._deletions.go_on()]
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
@@ -226,7 +226,10 @@ class ControllerMachine:
         back = self.cluster.replicas_in(
             self.cluster.states, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE
         )
-        self.cluster.change_replicas((each for each in back if each.broker_id in new), ReplicaState.ONLINE)
+        here = [
+            each for each in back if each.broker_id in new and each.broker_id in self.cluster.replicas(each.partition)
+        ]
+        self.cluster.change_replicas(here, ReplicaState.ONLINE)
         batch = self._batch()
         batch.inform([each for each in self.cluster.brokers if each not in new])
         out: list[Instruction] = list(batch.requests())

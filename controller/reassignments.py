@@ -10,7 +10,13 @@ partitions that are asked for together, so that the znode of a topic is written 
 Kafka does not wait until brokers have deleted the replicas that are removed. So one stays on its disk if its broker is
 not registered then, or if the controller dies before the request has gone out: the topic's znode does not name it any
 more, and nobody asks again. With `awaits_deletion` the reassignment ends only once all are deleted; that of a broker
-that is gone waits for its return, as the deletion of a topic does.
+that is gone waits for its return, as the deletion of a topic does. Until then a client's request is refused, and a
+tool's waits.
+
+A new controller first goes on with what has begun, then with a tool's request. In Kafka it is the other way round: if
+the old replicas are out of the ISR already, another request has the new ones deleted, which are the only ones in sync.
+One thing is as in Kafka: a request that is taken back or changed while only new replicas are in sync has these deleted,
+and the partition is left without a leader and without its records.
 """
 
 from __future__ import annotations
@@ -50,6 +56,13 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 _UNKNOWN = Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+#: One event takes a partition through these.
+_BUSY = frozenset(ReassignmentStep) - {
+    ReassignmentStep.NONE,
+    ReassignmentStep.CATCHING_UP,
+    ReassignmentStep.DELETING,
+}
+
 _NONE_IN_PROGRESS = Rejected(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
 
 
@@ -75,6 +88,7 @@ class Reassignments:
         self._gone: dict[TopicPartition, tuple[int, ...]] = {}  # the replicas that CANCELLING and REMOVING remove
         self._unended: dict[TopicPartition, Assignment] = {}  # what the topic's znode has from MOVING_LEADER to ENDING
         self._writing: set[TopicPartition] = set()
+        self._later: dict[TopicPartition, tuple[int, ...]] = {}  # what a tool asks for during DELETING
 
     def step(self, partition: TopicPartition) -> ReassignmentStep:
         return self._steps.get(partition, ReassignmentStep.NONE)
@@ -83,13 +97,15 @@ class Reassignments:
 
     def begin(self, asked: ReassignmentAsked | ReassignmentRead) -> list[Instruction]:
         """Begin with what can be reassigned. The rest is refused when that is written."""
-        if self._elections.change_known_states:
+        if self._elections.change_known_states or any(self.step(each) in _BUSY for each in asked.targets):
             return [HandBack(asked)]  # these change the same states
         rejected: dict[TopicPartition, Rejected] = {}
         wanted: dict[TopicPartition, Assignment] = {}
         for each, target in sorted(asked.targets.items()):
             found = self._wanted(each, target, validated=isinstance(asked, ReassignmentAsked))
-            if isinstance(found, Assignment):
+            if self.step(each) is ReassignmentStep.DELETING and isinstance(asked, ReassignmentRead):
+                self._later[each] = asked.targets[each]
+            elif isinstance(found, Assignment):
                 wanted[each] = found
             else:
                 rejected[each] = found
@@ -106,6 +122,11 @@ class Reassignments:
         known = cluster.assignment(partition) if partition in cluster.states else Assignment(())
         if target is None:
             return known.reassigned_to(known.origin) if known.is_reassigned else _NONE_IN_PROGRESS
+        if self.step(partition) is ReassignmentStep.DELETING:
+            return Rejected(
+                ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                f"old replicas of {_name(partition)} are being deleted; ask again later",
+            )
         found = known.reassigned_to(target)
         why = _invalid(target) if validated or not target else None
         missing = [each for each in found.adding if each not in cluster.live]
@@ -317,7 +338,9 @@ class Reassignments:
         """Replicas that could not be deleted and whose brokers came."""
         batch = self._batch()
         for partition in [each for each, step in self._steps.items() if step is ReassignmentStep.DELETING]:
-            for broker in [each for each in self._gone[partition] if each in brokers]:
+            states = self._cluster.replica_states[partition]
+            failed = [each for each in self._gone[partition] if states[each] is ReplicaState.DELETION_INELIGIBLE]
+            for broker in [each for each in failed if each in brokers]:
                 replica = [Replica(partition, broker)]
                 self._cluster.change_replicas(replica, ReplicaState.OFFLINE)
                 self._cluster.change_replicas(replica, ReplicaState.DELETION_STARTED)
@@ -334,12 +357,14 @@ class Reassignments:
         return [self._write(topic, its) for topic, its in by_topic.items()]
 
     def _ended(self, partitions: Collection[TopicPartition]) -> list[Instruction]:
+        later = {each: self._later[each] for each in partitions if each in self._later}
         for each in partitions:
             self._forget(each)
         batch = self._batch()
         batch.inform(self._cluster.brokers, partitions)
         done = {each: self._cluster.replicas(each) for each in partitions}
-        return [TrimReassignment(done), *batch.requests()]
+        again = [HandBack(ReassignmentRead(later))] if later else []
+        return [TrimReassignment(done), *batch.requests(), *again]
 
     # -- states -----------------------------------------------------------------------------
 
@@ -406,15 +431,17 @@ class Reassignments:
     def _forget(self, partition: TopicPartition) -> None:
         self._change(partition, ReassignmentStep.NONE)
         self._cluster.reassigning.discard(partition)
-        self._gone.pop(partition, None)
-        self._unended.pop(partition, None)
+        self._drop(partition)
+
+    def _drop(self, partition: TopicPartition) -> None:
+        for its in (self._gone, self._unended, self._later):
+            its.pop(partition, None)
 
     def forget(self, topic: str) -> None:
         """Its znodes are gone."""
         for each in [each for each in self._steps if each.topic == topic]:
             del self._steps[each]
-            self._gone.pop(each, None)
-            self._unended.pop(each, None)
+            self._drop(each)
 
     def _change(self, partition: TopicPartition, target: ReassignmentStep) -> None:
         check_reassignment(partition, self.step(partition), target)

@@ -10,7 +10,7 @@ from cluster_stage import ClusterStage
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
-from rebalance_lab.wire.cluster import TopicAssignment, read_assignment, reassignment_payload
+from rebalance_lab.wire.cluster import NO_LEADER, TopicAssignment, read_assignment, reassignment_payload
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -210,6 +210,26 @@ def test_a_later_request_takes_the_place_of_what_waits() -> None:
         await stage.start(4)
         await stage.tasks.sleep(5_000_000)
         assert (await stage.assignment()).replicas == {0: (2, 3)}
+
+    Reassigned().play(story)
+
+
+def test_as_in_kafka_taking_it_back_may_delete_the_only_replica_in_sync() -> None:
+    async def story(stage: Reassigned) -> None:
+        await stuck(stage)
+        for each in (1, 2):
+            stage.kill(each)
+        await stage.until_state(lambda state: (state.leader, state.isr) == (3, (3,)))
+        assert await stage.asked({T0: None}) == (E.NONE, {T0: E.NONE})
+        after = await stage.until_state(lambda state: state.leader == NO_LEADER)
+        assert after.isr == (3,)
+        assert (await stage.assignment()).replicas == {0: (1, 2)}
+        await stage.until(lambda: T0 not in stage.brokers[3].broker.parts.replicas.all, "the end of the replica")
+        for each in (1, 2):
+            await stage.start(each)
+        await stage.until(lambda: len(stage.brokers[3].broker.parts.metadata.nodes) == 3, "the return of the others")
+        await stage.tasks.sleep(5_000_000)
+        assert (await stage.state()).leader == NO_LEADER
 
     Reassigned().play(story)
 

@@ -146,6 +146,19 @@ def test_the_deletion_is_awaited_if_that_is_asked_for() -> None:
     assert topics(carried_out(it, ReplicasDeleted(1, (T0,)))) == [({0: (2, 3)}, {}, {})]
 
 
+def test_until_old_replicas_are_deleted_a_client_is_refused_and_a_tool_waits() -> None:
+    it = moving(awaits_deletion=True)
+    in_sync(it)
+    found = carried_out(it, ReassignmentAsked({T0: (4,)}, lambda _results: None))
+    (answer,) = [each for each in found if isinstance(each, AnswerReassignment)]
+    assert (why := answer.results[T0]) is not None and why.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
+    assert topics(carried_out(it, ReassignmentRead({T0: (2, 4)}))) == []
+    assert topics(carried_out(it, ReplicasDeleted(1, (T0,)))) == [
+        ({0: (2, 3)}, {}, {}),
+        ({0: (2, 4, 3)}, {0: (4,)}, {0: (3,)}),
+    ]
+
+
 def test_a_broker_that_dies_before_it_has_deleted_is_awaited() -> None:
     it = moving(awaits_deletion=True)
     in_sync(it)
@@ -161,6 +174,17 @@ def test_a_successor_goes_on_with_what_it_finds() -> None:
     found = carried_out(it, Loaded([broker(each) for each in (1, 2, 3)], {"t": topic}, states))
     assert writes(found) == [{T0: LeaderAndIsr(1, 7, (1, 2))}]
     assert topics(found) == []
+
+
+def test_what_has_begun_goes_on_before_a_request_that_came_meanwhile() -> None:
+    """The old replica is out of the ISR: if the request came first, it would have broker 3 deleted, which leads."""
+    topic = Topic({0: (3, 1)}, adding={0: (3,)}, removing={0: (1,)})
+    states = {T0: stored(3, 3, leader_epoch=6, version=3)}
+    loaded = Loaded([broker(each) for each in (1, 2, 3, 4)], {"t": topic}, states, wanted={T0: (4,)})
+    it = running({}, {}, ())
+    found = carried_out(it, loaded)
+    assert topics(found) == [({0: (3,)}, {}, {}), ({0: (4, 3)}, {0: (4,)}, {0: (3,)})]
+    assert not [each for each in brief(found) if isinstance(each, tuple) and each[:2] == (3, "delete")]
 
 
 def test_a_request_that_came_meanwhile_counts_more() -> None:
