@@ -306,6 +306,9 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     has deleted it (`controller.reassignments`)."""
     expected: dict[str, Outcome | None] = usual(REPLICATION)
     dies = not plan.control and plan.number("kill_at") != NONE
+    if dies or duty_of(plan) not in PEACEFUL:
+        # a broker that comes back joins before it has caught up (KAFKA-19996): in 1 of 1,000 trials
+        expected["early_shrink"] = None
     if duty_of(plan) is Duty.REASSIGN and dies and not plan.switch("awaits_deletion"):
         expected["duty_target"] = None
     return expected
