@@ -59,7 +59,7 @@ from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import write_whole
 from rebalance_lab.history.intervals import holdings_by_subject
-from rebalance_lab.history.scratch import Scratch, orphans, remove_whole
+from rebalance_lab.history.scratch import Scratch, orphans, owned, remove_whole
 
 #: Goes up when a table gets a column.
 SCHEMA_VERSION = 1
@@ -272,24 +272,24 @@ def _beside(spark: SparkSession, out: Path) -> Iterator[Path]:
     """A folder that gets the name `out` at the end of the block, or goes. Raises TablesError."""
     for orphan in orphans(out.parent, f".{out.name}.*.part"):
         remove_whole(orphan)
-    scratch = Scratch.make(out.parent.resolve() / f".{out.name}.{os.getpid()}.part")
-    try:
-        yield scratch.folder
-        scratch.folder.rename(out)
-    except BaseException as error:
-        with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
-            spark.interruptAll()  # else its tasks go on after a signal, and make the folder again
-        scratch.remove()
-        failed = isinstance(error, OSError | Py4JError | PySparkException)
-        if failed and is_for_want_of_space(error, out.parent):
-            raise TablesError(
-                f"{out} was not written: no space is left on its disk, or on that of the store; "
-                "make room, or choose another folder with --out"
-            ) from error
-        if isinstance(error, OSError):
-            raise TablesError(f"{out} was not written: {error}") from error
-        raise
-    Scratch(out, scratch.lock).keep()
+    with owned(lambda: Scratch.make(out.parent.resolve() / f".{out.name}.{os.getpid()}.part")) as scratch:
+        try:
+            yield scratch.folder
+            scratch.rename(out)
+        except BaseException as error:
+            with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
+                spark.interruptAll()  # else its tasks go on after a signal, and make the folder again
+            scratch.remove()
+            failed = isinstance(error, OSError | Py4JError | PySparkException)
+            if failed and is_for_want_of_space(error, out.parent):
+                raise TablesError(
+                    f"{out} was not written: no space is left on its disk, or on that of the store; "
+                    "make room, or choose another folder with --out"
+                ) from error
+            if isinstance(error, OSError):
+                raise TablesError(f"{out} was not written: {error}") from error
+            raise
+        scratch.keep()
 
 
 def _all_tables(source: Source, results: DataFrame, ledger: Ledger) -> dict[str, DataFrame]:

@@ -40,10 +40,13 @@ from rebalance_lab.cli.terminal import set_up_logs
 from rebalance_lab.cli.topics import topics
 from rebalance_lab.cli.whatif import whatif
 from rebalance_lab.cli.zookeeper import zookeeper
-from rebalance_lab.kernel.interruption import Interruption, interruptible
+from rebalance_lab.kernel.interruption import Interrupted, Interruption, interruptible
 
 #: What typer returns for a KeyboardInterrupt.
 BY_TYPER = 130
+
+#: What a signal leaves, if the command does not say more.
+UNFINISHED = "what was not finished does not count"
 
 #: The exit code that shells report for a command whose reader has gone: 128 + SIGPIPE.
 PIPE_CLOSED = 141
@@ -96,14 +99,26 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code. `rebalance_lab.__main__` is the console script."""
     if sys.stdout is None:
         return _fail("standard output is closed; send it to a file, or to /dev/null")
-    with interruptible() as interruption:
-        code = _carried_out(arguments, interruption)
+    code: int | None = None
+    try:
+        with interruptible() as interruption:
+            code = _carried_out(arguments, interruption)
+    except Interrupted as late:  # between the command's end and that of the handlers
+        code = _interrupted(arguments, late.number) if code is None else code
     return _answered(code)
+
+
+def _interrupted(arguments: list[str] | None, number: signal.Signals, left: str = UNFINISHED) -> int:
+    """Say what ended the command, and what is `left` of it; the exit code."""
+    if is_foreground(sys.argv[1:] if arguments is None else arguments):
+        return AS_EXPECTED
+    print(f"{NAME}: interrupted by {number.name}; {left}", file=sys.stderr)
+    return 128 + number
 
 
 def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int:
     """The exit code of a command. After a signal, every error is a consequence of it."""
-    left = "what was not finished does not count"
+    left = UNFINISHED
     try:
         with spoken():
             code = app(arguments, prog_name=NAME, standalone_mode=False)
@@ -116,12 +131,8 @@ def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int
             return _failed(error)
         left = str(error) if isinstance(error, CutShort) else left
         code = BY_TYPER
-    if code == BY_TYPER and is_foreground(sys.argv[1:] if arguments is None else arguments):
-        return AS_EXPECTED
     if code == BY_TYPER:
-        name = (interruption.number or signal.SIGINT).name
-        print(f"{NAME}: interrupted by {name}; {left}", file=sys.stderr)
-        return interruption.exit_code
+        return _interrupted(arguments, interruption.number or signal.SIGINT, left)
     return code if isinstance(code, int) else 0
 
 

@@ -11,10 +11,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from rebalance_lab.kernel.interruption import undisturbed
 
 LOCK = "lock"
 
@@ -23,12 +25,14 @@ _REMOVAL_ATTEMPTS = 100
 _REMOVAL_PAUSE_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scratch:
-    """A folder of this process. `lock`: the open descriptor of the lock's file."""
+    """A folder of this process. `lock`: the open descriptor of the lock's file. `is_over`: it has been kept or
+    removed."""
 
     folder: Path
     lock: int
+    is_over: bool = False
 
     @classmethod
     def make(cls, folder: Path, mode: int = 0o777) -> Scratch:
@@ -54,14 +58,21 @@ class Scratch:
             remove_whole(orphan)
         return cls.make(place / f"{prefix}{os.getpid()}-{time.monotonic_ns():x}", mode=0o700)
 
+    def rename(self, folder: Path) -> None:
+        """Raises OSError."""
+        self.folder.rename(folder)
+        self.folder = folder
+
     def keep(self) -> None:
         """The folder is finished, and belongs to no process any longer. Others may have deleted it already."""
+        self.is_over = True
         (self.folder / LOCK).unlink(missing_ok=True)
         os.close(self.lock)
 
     def remove(self) -> None:
         """Remove the folder with all that is in it, then let go of it."""
         remove_whole(self.folder)
+        self.is_over = True
         os.close(self.lock)
 
 
@@ -69,11 +80,23 @@ class Scratch:
 def temporary_folder(prefix: str) -> Iterator[Path]:
     """A temporary folder for the time of the block. One that a killed process left is removed by the next process that
     asks for the same prefix."""
-    scratch = Scratch.temporary(prefix)
-    try:
+    with owned(lambda: Scratch.temporary(prefix)) as scratch:
         yield scratch.folder
+
+
+@contextmanager
+def owned(make: Callable[[], Scratch]) -> Iterator[Scratch]:
+    """The folder that `make` makes. It is removed at the end of the block, also by a signal that arrives while it is
+    made, unless it has been kept or removed in the block."""
+    scratch: Scratch | None = None
+    try:
+        with undisturbed():
+            scratch = make()
+        yield scratch
     finally:
-        scratch.remove()
+        if scratch is not None and not scratch.is_over:
+            with undisturbed():
+                scratch.remove()
 
 
 def orphans(place: Path, pattern: str) -> Iterator[Path]:

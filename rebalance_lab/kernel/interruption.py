@@ -32,17 +32,13 @@ class Interruption:
 
     def __init__(self) -> None:
         self.number: signal.Signals | None = None
+        self._is_over = False
         self._lost = False
         self._again: threading.Timer | None = None
 
-    @property
-    def exit_code(self) -> int:
-        """The exit code that shells report for a command that a signal ended."""
-        return 128 + (self.number or signal.SIGINT)
-
     def on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Later signals do not interrupt the clean-up that follows the first."""
-        if self.number is None or self._lost:
+        """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended."""
+        if not self._is_over and (self.number is None or self._lost):
             self.number = signal.Signals(number)
             self._lost = False
             # It may come between the making of a coroutine and its start, of which Python would warn at the end.
@@ -50,16 +46,19 @@ class Interruption:
             raise Interrupted(self.number)
 
     def on_unraisable(self, before: Callable[[Any], object], raised: Any) -> None:
-        """Python drops an exception that is raised in a finalizer. The signal is sent again then."""
+        """Python drops an exception that is raised in a finalizer. The signal is sent again then. After a signal other
+        exceptions are its consequences, as of an event loop that was half made."""
         if isinstance(raised.exc_value, Interrupted):
             self._lost = True
             self._again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), raised.exc_value.number))
             self._again.start()
-        else:
+        elif self.number is None:
             before(raised)
 
     def over(self) -> None:
-        """The block has ended, if only by an error that the first signal caused: nothing is sent again any more."""
+        """The block has ended, if only by an error that the first signal caused: no signal counts any more, and nothing
+        is sent again."""
+        self._is_over = True
         self._lost = False
         if self._again is not None:
             self._again.cancel()
@@ -80,7 +79,8 @@ class Interruption:
 
     def _is_owed(self, number: int) -> bool:
         """Whether a signal that has arrived must still interrupt the main thread, and does so once it is noticed."""
-        return (self.number is None or self._lost) and signal.getsignal(number) == self.on_signal
+        is_owed = not self._is_over and (self.number is None or self._lost)
+        return is_owed and signal.getsignal(number) == self.on_signal
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import islice, product
@@ -26,7 +26,7 @@ from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.disk import is_for_want_of_space, no_space, writing
 from rebalance_lab.history.files import TRIAL_FILE, History, Trial, load, read_trial, seal
-from rebalance_lab.history.scratch import LOCK, Scratch, orphans, remove_whole
+from rebalance_lab.history.scratch import LOCK, Scratch, orphans, owned, remove_whole
 from rebalance_lab.history.views import gave_up
 from rebalance_lab.trials.plan import Plan, PlanError, Value, run_command
 from rebalance_lab.trials.scenario import PlanOptions, make_plan, plan_like, scenario, scenario_names
@@ -203,19 +203,17 @@ def planted_in_vain(plan: Plan, trial: Trial) -> bool:
 
 
 def _perform(plan: Plan, folder: Path) -> None:
-    scratch = Scratch.make(folder)
-    try:
-        perform(plan, folder)
-    except BaseException as error:
-        full = not isinstance(error, KeyboardInterrupt) and is_for_want_of_space(error, folder)
-        if full or isinstance(error, KeyboardInterrupt) or not _left_traces(folder):
-            scratch.remove()
+    with owned(lambda: Scratch.make(folder)) as scratch:
+        try:
+            perform(plan, folder)
+        except BaseException as error:
+            full = not isinstance(error, KeyboardInterrupt) and is_for_want_of_space(error, folder)
             if full:  # whatever ended first
                 raise no_space(folder) from error
-        else:
-            scratch.keep()
-        raise
-    scratch.keep()
+            if not isinstance(error, KeyboardInterrupt) and _left_traces(folder):
+                scratch.keep()
+            raise
+        scratch.keep()
 
 
 def remove_unfinished(store: Path) -> None:
@@ -239,18 +237,14 @@ def _left_traces(folder: Path) -> bool:
 
 def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     folder = store / history.trial.id
-    part = Scratch.make(store / f".{history.trial.id}.{os.getpid()}{_PART}")
-    try:
+    with owned(lambda: Scratch.make(store / f".{history.trial.id}.{os.getpid()}{_PART}")) as part:
         with writing(folder):
             (part.folder / "events.jsonl").write_bytes(body)
         seal(part.folder, history.trial)
         if folder.exists():
             shutil.rmtree(folder)
-        part.folder.rename(folder)
-    except BaseException:
-        part.remove()
-        raise
-    replace(part, folder=folder).keep()
+        part.rename(folder)
+        part.keep()
     return folder
 
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, commands
 
 from rebalance_lab.cli import main, scenarios
 from rebalance_lab.cli.at_once import FOREGROUND
-from rebalance_lab.kernel.interruption import SIGNALS
+from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, Interruption
 from rebalance_lab.trials import api
 
 
@@ -307,3 +308,33 @@ def test_a_cluster_that_is_not_there(command: CommandLine, tmp_path: Path) -> No
     master = f"spark://127.0.0.1:{port},127.0.0.1:{port}"
     told = command.refused("claims", "--store", tmp_path, "--master", master)
     assert told == f"Spark's master {master} cannot be reached: [Errno 111] Connection refused"
+
+
+@contextmanager
+def _late() -> Iterator[Interruption]:
+    """A signal comes when the block has ended, and before the handlers are those from before."""
+    yield Interruption()
+    raise Interrupted(signal.SIGINT)
+
+
+def test_a_signal_after_the_command_has_ended_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "interruptible", _late)
+    assert main.main(["whatif", "nothing"]) == 2
+    assert main.main(["--version"]) == 0
+    assert "interrupted" not in capsys.readouterr().err
+
+
+def test_a_signal_before_the_exit_code_is_known_ends_as_any(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> int:
+        raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(main, "_carried_out", interrupted)
+    assert main.main(["scenarios"]) == 128 + signal.SIGTERM
+    told = "rebalance-lab: interrupted by SIGTERM; what was not finished does not count\n"
+    assert capsys.readouterr().err == told
+    assert main.main(["zookeeper"]) == 0
+    assert capsys.readouterr().err == ""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from rebalance_lab.history.scratch import Scratch, orphans, temporary_folder
+from rebalance_lab.history.scratch import Scratch, orphans, owned, temporary_folder
+from rebalance_lab.kernel.interruption import Interrupted, interruptible
 
 PREFIX = "rebalance-lab-spark-"
 
@@ -69,6 +71,39 @@ def test_a_temporary_folder_is_its_owner_s_alone_and_goes_with_the_block(place: 
         assert folder.stat().st_mode & 0o777 == 0o700
         assert list(orphans(place, "*")) == []
     assert list(place.iterdir()) == []
+
+
+def test_a_signal_that_comes_while_it_is_made_removes_it(place: Path) -> None:
+    def make() -> Scratch:
+        scratch = Scratch.temporary(PREFIX)
+        signal.raise_signal(signal.SIGTERM)
+        return scratch
+
+    with interruptible(), pytest.raises(Interrupted), owned(make):
+        raise AssertionError("the signal is lost")
+    assert list(place.iterdir()) == []
+
+
+def test_a_signal_that_comes_while_it_is_removed_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed = shutil.rmtree
+
+    def signalled(folder: Path, *, ignore_errors: bool) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        removed(folder, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr("shutil.rmtree", signalled)
+    with interruptible(), pytest.raises(Interrupted), temporary_folder(PREFIX) as folder:
+        (folder / "file").touch()
+    assert list(place.iterdir()) == []
+
+
+def test_a_folder_that_is_kept_in_the_block_stays(place: Path) -> None:
+    with owned(lambda: Scratch.make(place / "part")) as scratch:
+        (scratch.folder / "events").touch()
+        scratch.rename(place / "trial")
+        scratch.keep()
+    assert [each.name for each in place.iterdir()] == ["trial"]
+    assert [each.name for each in (place / "trial").iterdir()] == ["events"]
 
 
 def test_a_folder_that_is_kept_belongs_to_no_process(place: Path) -> None:

@@ -22,7 +22,7 @@ def test_the_first_signal_raises_and_later_ones_do_not(number: signal.Signals) -
             signal.raise_signal(number)
         for each in SIGNALS:
             signal.raise_signal(each)
-    assert (interruption.number, interruption.exit_code) == (number, 128 + number)
+    assert interruption.number == number
 
 
 def test_handlers_are_as_before_afterwards() -> None:
@@ -80,6 +80,38 @@ def test_no_signal_is_sent_again_after_the_end() -> None:
         Finalized()
     assert interruption.number == signal.SIGTERM
     assert not [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+
+
+def test_a_signal_changes_nothing_once_the_work_has_ended() -> None:
+    """It comes while the thread that insists on signals is waited for."""
+    with interruptible() as interruption:
+        over = interruption.over
+
+        def over_and_signalled() -> None:
+            over()
+            signal.raise_signal(signal.SIGINT)
+
+        interruption.over = over_and_signalled  # type: ignore[method-assign]
+    assert interruption.number is None
+
+
+class HalfMade:
+    """Its finalizer fails, as that of an event loop does which a signal kept from being made."""
+
+    def __del__(self) -> None:
+        raise AttributeError("it has no selector")
+
+
+def test_after_a_signal_a_finalizer_s_error_is_its_consequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda raised: dropped.append(raised.exc_value))
+    with interruptible():
+        HalfMade()
+        assert len(dropped) == 1
+        with suppress(Interrupted):
+            signal.raise_signal(signal.SIGTERM)
+        HalfMade()
+    assert len(dropped) == 1
 
 
 def stands_still(thread: int) -> bool:
