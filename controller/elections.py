@@ -101,10 +101,8 @@ class Elections:
         out: list[Instruction] = []
         unread: list[TopicPartition] = []
         for each in sorted(self.waiting() if partitions is None else partitions):
-            if each in self._under_way or (
-                each.topic in self._cluster.deleting and strategy is not Strategy.REASSIGNMENT
-            ):
-                continue  # a topic is deleted once its partitions have been reassigned
+            if each in self._under_way or self._is_deleted(each):
+                continue
             try:
                 election = self._election(each, strategy, unclean_allowed=each.topic in (unclean or ()))
             except NoLeader as why:
@@ -120,9 +118,10 @@ class Elections:
             out.append(WriteStates(states))
         return [*out, ReadUnclean(unread)] if unread else out
 
-    def _is_deleted(self, partition: TopicPartition, strategy: Strategy) -> bool:
-        """Whether its topic is being deleted. That begins once its partitions have been reassigned."""
-        return partition.topic in self._cluster.deleting and strategy is not Strategy.REASSIGNMENT
+    def _is_deleted(self, partition: TopicPartition) -> bool:
+        """Whether its topic is being deleted, which begins once its partitions have been reassigned. Kafka elects no
+        leader for those either, so that neither ends if the leader dies meanwhile."""
+        return partition.topic in self._cluster.deleting and partition not in self._cluster.reassigning
 
     def _could_be_unclean(self, partition: TopicPartition) -> bool:
         return partition in self._cluster.stored and bool(self._cluster.may_lead(partition))

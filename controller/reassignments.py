@@ -15,6 +15,7 @@ tool's waits.
 
 A new controller first goes on with what has begun, then with a tool's request. In Kafka it is the other way round: if
 the old replicas are out of the ISR already, another request has the new ones deleted, which are the only ones in sync.
+And leaders are elected while a partition is reassigned although its topic is to be deleted; in Kafka neither ends then.
 One thing is as in Kafka: a request that is taken back or changed while only new replicas are in sync has these deleted,
 and the partition is left without a leader and without its records.
 """
@@ -56,6 +57,8 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 _UNKNOWN = Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+_NONE_IN_PROGRESS = Rejected(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+
 #: One event takes a partition through these.
 _BUSY = frozenset(ReassignmentStep) - {
     ReassignmentStep.NONE,
@@ -63,12 +66,10 @@ _BUSY = frozenset(ReassignmentStep) - {
     ReassignmentStep.DELETING,
 }
 
-_NONE_IN_PROGRESS = Rejected(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
-
 
 class Reassignments:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests. `awaits_deletion`: it is waited
-    for that replicas are deleted."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests. `awaits_deletion`: old replicas
+    are waited for until they are deleted."""
 
     def __init__(
         self,

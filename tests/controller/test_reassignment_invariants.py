@@ -17,6 +17,7 @@ from controller.stimuli import (
     AnswerReassignment,
     AssignmentsWritten,
     BrokersRead,
+    DeletionsRead,
     HandBack,
     Instruction,
     IsrAsked,
@@ -26,6 +27,7 @@ from controller.stimuli import (
     ReadUnclean,
     ReassignmentAsked,
     ReassignmentRead,
+    RemoveTopic,
     ReplicasDeleted,
     StatesRead,
     StatesWritten,
@@ -69,6 +71,7 @@ class _World:
     lives: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 1))
     deleting: deque[int] = field(default_factory=deque)
     is_lost: bool = False
+    is_removed: bool = False
 
     def __post_init__(self) -> None:
         self.elect()
@@ -110,6 +113,8 @@ class _World:
             case WriteAssignments():
                 self.topic = instruction.after
                 return AssignmentsWritten(instruction.topic, instruction.changed)
+            case RemoveTopic():
+                self.is_removed = True
             case TrimReassignment():
                 if self.wanted and instruction.dropped.get(T0, ()) in (None, self.wanted[T0]):
                     self.wanted.clear()
@@ -208,3 +213,21 @@ def test_what_was_asked_for_last_is_so_in_the_end(
     assert world.wanted == {}
     assert set(world.it.cluster.replica_states[T0]) == set(target)
     assert world.stored.leader_and_isr.leader in target
+
+
+@given(STEPS, st.integers(0, 14), st.booleans())
+def test_a_topic_goes_once_it_has_moved_whatever_happens(
+    steps: list[tuple[str, object]], asked_at: int, awaits_deletion: bool
+) -> None:
+    world = _World(awaits_deletion, [])
+    for number, (kind, what) in enumerate([*steps, ("isr", set(BROKERS))]):
+        if number == min(asked_at, len(steps)):
+            world.carry_out(DeletionsRead(["t"]))
+        if kind != "successor" and not world.is_removed:
+            getattr(world, kind)(what)
+    if world.is_lost:
+        return
+    for _ in range(3):
+        if not world.is_removed:
+            world.heal()
+    assert world.is_removed
