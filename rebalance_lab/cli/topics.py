@@ -11,6 +11,7 @@ import typer
 from rebalance_lab.cli.brokers import MOST_PARTITIONS, MOST_REPLICAS, TIMEOUT_MS, TimeoutOption, with_cluster
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption, key_values
+from rebalance_lab.cli.reassign import CancelOption, Reassign, ReassignOption, ToOption, reassign_of
 from rebalance_lab.cli.terminal import answer, print_json, table
 from rebalance_lab.client.cluster import ClusterClient, RefusedByBroker
 from rebalance_lab.client.retries import with_retries
@@ -62,6 +63,9 @@ def topics(
         str | None, typer.Option("--describe", help="Who leads a topic, and its settings.", metavar="TOPIC")
     ] = None,
     alter: Annotated[str | None, typer.Option("--alter", help="Change a topic's settings.", metavar="TOPIC")] = None,
+    reassign: ReassignOption = None,
+    to: ToOption = None,
+    cancel: CancelOption = False,
     list_all: Annotated[bool, typer.Option("--list", help="List all topics.")] = False,
     partitions: Annotated[
         int | None,
@@ -85,14 +89,15 @@ def topics(
     timeout_ms: TimeoutOption = TIMEOUT_MS,
     as_json: JsonOption = False,
 ) -> None:
-    """Create, list, describe, alter or delete topics.
+    """Create, list, describe, alter, reassign or delete topics.
 
     With --fixture no brokers are needed: the znodes that consumers of 0.8 read
     are written to ZooKeeper. It is safe to repeat that.
     """
-    wanted = [option for option in (create, delete, describe, alter, list_all or None) if option is not None]
-    if len(wanted) != 1:
-        raise Failure("say what to do: one of --create, --delete, --describe, --alter and --list")
+    options = (create, delete, describe, alter, reassign, list_all or None)
+    if len([each for each in options if each is not None]) != 1:
+        raise Failure("say what to do: one of --create, --delete, --describe, --alter, --reassign and --list")
+    moved = reassign_of(reassign, to, cancel=cancel)
     settings = _settings(config, delete_config, create=create, alter=alter, fixture=fixture)
     if fixture:
         _write_fixture(zookeeper, create, partitions, brokers, as_json=as_json)
@@ -100,7 +105,7 @@ def topics(
     if bootstrap is None:
         raise Failure("--bootstrap is missing; without brokers, --create with --fixture and --zookeeper writes znodes")
     new = _NewTopic(create, partitions or -1, replication or -1) if create is not None else None
-    work = _work(new, delete, describe, alter, settings, timeout_ms, as_json=as_json)
+    work = _work(new, delete, describe, alter, moved, settings, timeout_ms, as_json=as_json)
     with_cluster(bootstrap, work, timeout_ms=timeout_ms)
 
 
@@ -144,6 +149,7 @@ def _work(
     delete: str | None,
     describe: str | None,
     alter: str | None,
+    moved: Reassign | None,
     settings: Settings,
     timeout_ms: int,
     *,
@@ -161,6 +167,8 @@ def _work(
         elif alter is not None:
             await topics.alter(alter, settings)
             print_json({"altered": alter}) if as_json else print(f"altered topic {alter}")
+        elif moved is not None:
+            await moved.work(client, live, timeout_ms, as_json=as_json)
         elif describe is not None:
             _show(await topics.described(describe), await topics.overrides(describe), as_json=as_json)
         else:
