@@ -4,7 +4,8 @@ The controller tells each live replica who leads it, and in which leader epoch. 
 back between two looks (KAFKA-7235), that one is told nothing: it leads nothing, though the state znode names it, or
 fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, and leaders that have led for
 half a second then by the state znode, because roles change a moment after the state znode. A partition without a leader
-is left out: there is nobody to follow.
+is left out: there is nobody to follow. A broker that is not among the replicas has no role: one that was removed from
+them without being told leads on, and takes records that no other replica gets.
 
 Witness: the state, what the broker believed last since its process started, and the rest.
 """
@@ -117,6 +118,24 @@ def _at_rest(
                 why = _stale(broker, state, believed)
                 told = None if why is None else f"{place}: {names[broker]} {why}"
                 yield told, changed, believed, rest
+        yield from _of_others(history, cluster, rest, names, place)
+
+
+def _of_others(
+    history: History, cluster: _Cluster, rest: Event, names: Mapping[int, str], place: Place
+) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
+    """Live brokers that have a role in the partition and are not among its replicas."""
+    changed, _ = cluster.states[place]
+    replicas = replicas_at(history, place, rest)
+    if not replicas or rest.at_us - cluster.since_us[place] < LEAST_US:
+        return
+    for broker in sorted(names.keys() - set(replicas)):
+        believed = cluster.believed.get((names[broker], place))
+        if believed is None or believed.kind is REPLICA_ENDED or broker_path(broker) not in cluster.registered:
+            continue
+        does = "leads" if believed.kind is LEADS else f"follows broker {believed.of('leader')}"
+        why = f"{does} in leader epoch {believed.of('leader_epoch')}, and is not a replica"
+        yield f"{place}: {names[broker]} {why}", changed, believed, rest
 
 
 def _stale(broker: int, state: LeaderIsrAndControllerEpoch, believed: Event | None) -> str | None:

@@ -303,14 +303,14 @@ _PREPARED: Mapping[Duty, Callable[[ReplicationLab, BrokerNode], Awaitable[Asked]
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Whatever the controller has left half done, its successor does; and nothing that was committed is lost. But a
     replica that is no longer assigned may stay: nobody knows of it any more if the controller dies before its broker
-    has deleted it (`controller.reassignments`)."""
+    has deleted it (`controller.reassignments`). If it led, it leads on."""
     expected: dict[str, Outcome | None] = usual(REPLICATION)
     dies = not plan.control and plan.number("kill_at") != NONE
     if dies or duty_of(plan) not in PEACEFUL:
         # a broker that comes back joins before it has caught up (KAFKA-19996): in 1 of 1,000 trials
         expected["early_shrink"] = None
     if duty_of(plan) is Duty.REASSIGN and dies and not plan.switch("awaits_deletion"):
-        expected["duty_target"] = None
+        expected["duty_target"] = expected["stale_role"] = None
     return expected
 
 

@@ -19,12 +19,16 @@ class Cluster(Story):
         for number in (1, 2):
             self.add(0, f"b{number}", Kind.CONNECTED, session=f"0x{number}")
             self.registered(1, number)
-        assignment = {"version": 1, "partitions": {"0": [1, 2]}}
-        self._logged(2, Kind.CREATED, "/brokers/topics/t", json.dumps(assignment))
+        self.assigned(2, 1, 2)
 
     def _logged(self, ms: float, kind: Kind, path: str, data: str = "{}", **more: str) -> EventId:
         self._zxids += 1
         return self.add(ms, "zookeeper", kind, detail={"path": path, "data": data}, zxid=self._zxids, **more)
+
+    def assigned(self, ms: float, *replicas: int) -> EventId:
+        assignment = {"version": 1, "partitions": {"0": replicas}}
+        kind = Kind.CREATED if self._zxids == 2 else Kind.CHANGED
+        return self._logged(ms, kind, "/brokers/topics/t", json.dumps(assignment))
 
     def registered(self, ms: float, number: int) -> EventId:
         return self._logged(ms, Kind.CREATED, f"/brokers/ids/{number}", session=f"0x{number}")
@@ -153,3 +157,30 @@ def test_another_isr_of_the_same_leader_is_no_order() -> None:
     story.state(1900, 1, 0)
     story.rest(2000)
     assert story.found().outcome is Outcome.VIOLATED
+
+
+def test_a_broker_that_is_not_a_replica_any_more_has_no_role() -> None:
+    story, _, _ = settled()
+    moved = story.state(100, 2, 1)
+    leads = story.says(101, "b2", LEADS, leader_epoch=1)
+    story.assigned(102, 2)
+    rest = story.rest(5000)
+    finding = story.found()
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why == "t-0: b1 leads in leader epoch 0, and is not a replica"
+    assert finding.witness[0] == moved and finding.witness[2] == rest
+    assert leads not in finding.witness
+
+
+def test_one_that_was_told_or_is_gone_has_none() -> None:
+    for end in ("told", "gone"):
+        story, _, _ = settled()
+        story.state(100, 2, 1)
+        story.says(101, "b2", LEADS, leader_epoch=1)
+        story.assigned(102, 2)
+        if end == "told":
+            story.says(103, "b1", REPLICA_ENDED)
+        else:
+            story.gone(103, 1)
+        story.rest(5000)
+        assert story.found().outcome is Outcome.CLEAN, end
