@@ -18,7 +18,7 @@ from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.kernel.interruption import SIGNALS, Interrupted
+from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, undisturbed
 from rebalance_lab.roles.connection import ConnectionReport, Standing
 from rebalance_lab.roles.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
@@ -228,10 +228,13 @@ def _run(consumer: Consumer, lines: OwnershipLines) -> None:
 
         before = {each: signal.signal(each, leave_at_once) for each in SIGNALS}
         if not lines.connected:
-            _say("waiting for ZooKeeper, to leave cleanly; Ctrl-C again leaves at once")
+            with undisturbed():  # Python refuses to print from a handler that interrupts a print
+                _say("waiting for ZooKeeper, to leave cleanly; Ctrl-C again leaves at once")
         try:
             with suppress(NotLeft):
                 consumer.close(timeout_s=None)
+            if not lines.connected:  # a session that is closed between two attempts to connect tells no server
+                _say("left without a connection; the session ends by its timeout")
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

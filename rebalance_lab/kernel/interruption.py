@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -34,11 +35,11 @@ class Interruption:
         self.number: signal.Signals | None = None
         self._is_over = False
         self._lost = False
-        self._again: threading.Timer | None = None
 
-    def on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended."""
-        if not self._is_over and (self.number is None or self._lost):
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended. Python
+        drops as well what is raised within `on_unraisable`: there a signal waits until it is sent again."""
+        if not self._is_over and (self.number is None or self._lost) and not _is_noting(frame):
             self.number = signal.Signals(number)
             self._lost = False
             # It may come between the making of a coroutine and its start, of which Python would warn at the end.
@@ -50,8 +51,7 @@ class Interruption:
         exceptions are its consequences, as of an event loop that was half made."""
         if isinstance(raised.exc_value, Interrupted):
             self._lost = True
-            self._again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), raised.exc_value.number))
-            self._again.start()
+            signal.raise_signal(raised.exc_value.number)  # `insist` takes it up
         elif self.number is None:
             before(raised)
 
@@ -59,10 +59,6 @@ class Interruption:
         """The block has ended, if only by an error that the first signal caused: no signal counts any more, and nothing
         is sent again."""
         self._is_over = True
-        self._lost = False
-        if self._again is not None:
-            self._again.cancel()
-            self._again.join()
 
     def insist(self, arrivals: int, main: int) -> None:
         """Send signals again to the thread `main` until it notices them. `arrivals`: the file descriptor at which
@@ -83,6 +79,13 @@ class Interruption:
         return is_owed and signal.getsignal(number) == self.on_signal
 
 
+def _is_noting(frame: FrameType | None) -> bool:
+    """Whether `on_unraisable` is running, in this frame or in one that has led to it."""
+    while frame is not None and frame.f_code is not Interruption.on_unraisable.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """Within the block the first signal raises Interrupted in the main thread. A signal that is ignored, as SIGHUP is
@@ -91,7 +94,7 @@ def interruptible() -> Iterator[Interruption]:
     hook = sys.unraisablehook
     heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, found.on_signal) for each in heard}
-    sys.unraisablehook = lambda raised: found.on_unraisable(hook, raised)
+    sys.unraisablehook = partial(found.on_unraisable, hook)
     try:
         with _insisting(found):
             try:

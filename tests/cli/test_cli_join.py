@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from cli_tools import CommandLine, background, end, next_line
+from cli_tools import CommandLine, Ended, background, end, finish, next_line
 
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
@@ -99,16 +100,16 @@ def test_several_topics_and_settings_that_nobody_knows(
 
 
 class Server:
-    """A ZooKeeper at one address, whose process and data come and go."""
+    """A ZooKeeper at one address, `port`, whose process and data come and go."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port = 0
+        self.port = 0
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        with EmbeddedZooKeeper.start(self._folder, port=self._port) as server:
-            self._port = server.port
+        with EmbeddedZooKeeper.start(self._folder, port=self.port) as server:
+            self.port = server.port
             yield server.connect_string
 
     def forget(self) -> None:
@@ -125,7 +126,9 @@ def test_a_server_that_goes_comes_back_and_comes_back_without_its_past(command: 
 
     with server.running() as where:
         command("topics", "--zookeeper", where, "--fixture", "--create", "t", "--partitions", 2)
-        joining = background("join", "--zookeeper", where, "--group", "g", "--topic", "t", *SESSION)
+        # longer than a server takes to come back on a busy machine
+        session = ["--config", "zookeeper.session.timeout.ms=4000"]
+        joining = background("join", "--zookeeper", where, "--group", "g", "--topic", "t", *session)
         member = joining.__enter__()
         assert told(member).startswith("joining as ")
         assert next_line(member)["owned"] == both
@@ -145,11 +148,30 @@ def test_a_server_that_goes_comes_back_and_comes_back_without_its_past(command: 
                 assert line
             member.send_signal(signal.SIGINT)
             assert told(member) == "waiting for ZooKeeper, to leave cleanly; Ctrl-C again leaves at once\n"
-            left = end(member, signal.SIGINT)
-        assert (left.code, left.out) == (2, "")
-        assert left.err == "rebalance-lab: left at once; the session ends by its timeout\n"
+            assert told(member) == "left without a connection; the session ends by its timeout\n"
+            assert finish(member) == Ended(0, "", "")
     finally:
         joining.__exit__(None, None, None)
+
+
+def test_a_second_signal_does_not_wait_for_an_attempt_to_connect(command: CommandLine, tmp_path: Path) -> None:
+    """A server that takes connections and does not answer."""
+    server = Server(tmp_path / "data")
+    with ExitStack() as running:
+        with server.running() as where:
+            command("topics", "--zookeeper", where, "--fixture", "--create", "t", "--partitions", 1)
+            session = ["--config", "zookeeper.session.timeout.ms=20000"]  # as long as an attempt may take
+            join = ["join", "--zookeeper", where, "--group", "g", "--topic", "t", *session]
+            member = running.enter_context(background(*join))
+            next_line(member)
+        silent = running.enter_context(socket.create_server(("127.0.0.1", server.port)))
+        running.enter_context(silent.accept()[0])
+        member.send_signal(signal.SIGINT)
+        assert member.stderr is not None
+        while "Ctrl-C again leaves at once" not in (line := member.stderr.readline()):
+            assert line
+        left = end(member, signal.SIGINT)
+    assert (left.code, left.err) == (2, "rebalance-lab: left at once; the session ends by its timeout\n")
 
 
 @pytest.mark.parametrize("name", ["topics", "join", "broker"])

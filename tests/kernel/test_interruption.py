@@ -74,12 +74,35 @@ def test_a_signal_whose_exception_was_lost_is_sent_again() -> None:
     assert interruption.number == signal.SIGTERM
 
 
+class Failed:
+    def __del__(self) -> None:
+        raise AttributeError("its finalizer fails")
+
+
+def fail_and_wait() -> None:
+    Failed()
+    threading.Event().wait(60)
+
+
+def test_a_signal_that_comes_while_an_error_is_dropped_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python drops as well what is raised while it reports that error."""
+    monkeypatch.setattr("sys.unraisablehook", lambda _raised: signal.raise_signal(signal.SIGTERM))
+    with interruptible() as interruption, pytest.raises(Interrupted):
+        fail_and_wait()
+    assert interruption.number == signal.SIGTERM
+
+
 def test_no_signal_is_sent_again_after_the_end() -> None:
     """It would be taken for another one: the block may end by an error that the first has caused."""
-    with suppress(Interrupted), interruptible() as interruption:  # it is sent again before, if this takes long
-        Finalized()
-    assert interruption.number == signal.SIGTERM
-    assert not [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+    arrived = []
+    before = signal.signal(signal.SIGTERM, lambda *_: arrived.append("after the end"))
+    try:
+        with suppress(Interrupted), interruptible() as interruption:  # it is sent again before, if this takes long
+            Finalized()
+        time.sleep(0.2)  # four times as long as it takes until a signal is sent again
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (interruption.number, arrived) == (signal.SIGTERM, [])
 
 
 def test_a_signal_changes_nothing_once_the_work_has_ended() -> None:
