@@ -30,7 +30,7 @@ SEEDS, CONTROLS = (1, 2), (1,)
 KAFKA_DEFAULTS = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000"}
 
 #: The seeds of readings that few trials decide. Of a thousand, 988 shows the last replica standing (docs/broker.md).
-OTHER_SEEDS = {("E6", "nothing synced, and losses of power"): (1, 988)}
+OTHER_SEEDS = {("E6", "nothing synced, and losses of power"): (1, 988), ("E4", "reassignment"): (1, 3)}
 
 #: What a reading's `where` asks for beside the scenario's defaults.
 SETTINGS = {
@@ -44,6 +44,14 @@ SETTINGS = {
     ("Z7c", "shipped, without conflicts"): {"partitions": "64", "fetcher_stop_ms": "0"},
     ("Z7c", "shipped, fetchers stop in 100 ms"): {"partitions": "64"},
     ("E2", "brokers that do not watch again"): {"watch_again": "false"},
+    ("E3", "writes of 1.1 and 0.8.2"): {"form": "1.1"},
+    ("E3", "writes of 2.1 without the check"): {"fences_writes": "false"},
+    ("E3", "orders, brokers that do not fence"): {"moment": "order", "fences_orders": "false"},
+    ("E3", "orders, brokers that fence"): {"moment": "order"},
+    ("E3", "giving up, 1.1 and 0.8.2"): {"moment": "failover", "form": "1.1"},
+    ("E3", "giving up, 2.1"): {"moment": "failover"},
+    ("E4", "reassignment"): {"duty": "reassign-partitions", "kill_at": "50"},
+    ("E4", "reassignment that awaits deletion"): {"duty": "reassign-partitions", "awaits_deletion": "true"},
     ("E5b", "controlled shutdown, 0.8.2"): {"leaves": "shuts-down", "selection": "0.8.2"},
     ("E5b", "controlled shutdown, from 0.10.1 on"): {"leaves": "shuts-down"},
     ("E6", "every record synced"): {"flush_messages": "1"},

@@ -11,7 +11,7 @@ from rebalance_lab.history.files import History
 KILLS = {"fault": "kill", "rounds": "8", "victims": "2", "pause_us": "30000", "messages": "1000"}
 
 #: Followers fetch so rarely, and still often enough to stay in sync.
-PAUSE_US = 1_000_000
+PAUSE_US = 1_800_000
 
 _fetch = ReplicaFetcher._fetch
 
@@ -40,8 +40,8 @@ def false(seed: int) -> History:
 COUNTERFEIT = Counterfeit(
     claim="E6",
     check="lost_write",
-    world="Three replicas are in sync, and the leader acknowledges what it has written; its followers fetch once "
-    "a second. As long as no leader dies, every record is soon in every log.",
+    world="Three replicas are in sync, and the leader acknowledges what it has written; its followers fetch every "
+    "two seconds. As long as no leader dies, every record is soon in every log.",
     false=false,
     honest=honest,
 )
