@@ -113,8 +113,8 @@ class Broker:
         self._last_session: int | None = None
         self._fetchers: ReplicaFetchers
         self._isr_changes: AskController | WriteIsr
-        self._links = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-controller")
-        self._to_controller = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-to-controller")
+        self._links = self._control_links("controller")
+        self._to_controller = self._control_links("to-controller")
         self._logs = LogManager(
             environment.tasks,
             environment.storage,
@@ -330,13 +330,19 @@ class Broker:
                     self._controller_reported("resigned", {"why": "its session or its broker ends"})
             scope.cancel("the broker shuts down")
 
+    def _control_links(self, purpose: str) -> ControlLinks:
+        """Connections that others know by this purpose."""
+        config = self._settings.config
+        client_id = f"broker-{config.broker_id}-{purpose}"
+        return ControlLinks(self._environment.network, client_id, config.controller_socket_timeout_ms)
+
     async def _leave(self, closing: Flag) -> None:
         """Once the broker is to close, have its partitions led by others; this broker may be the controller itself."""
         await closing.wait()
         config = self._settings.config
         if self.broker_epoch < 0 or not config.controlled_shutdown_enable:
             return
-        links = ControlLinks(self._environment.network, f"broker-{config.broker_id}-shuts-down")
+        links = self._control_links("shuts-down")
         request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=self.broker_epoch)
         metadata = self.parts.metadata
         try:

@@ -20,9 +20,6 @@ from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequ
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.world.network import Address, Connection, Network, NetworkError
 
-#: controller.socket.timeout.ms
-TIMEOUT_MS = 30_000
-
 #: The last versions before topic ids.
 VERSIONS: dict[type[Message], int] = {
     LeaderAndIsrRequest: 4,
@@ -62,11 +59,13 @@ def _shares(one: Message, other: Message) -> bool:
 
 
 class ControlLinks:
-    """Connections to brokers. `client_id`: by which they know this one."""
+    """Connections to brokers. `client_id`: by which they know this one. `timeout_ms`: controller.socket.timeout.ms, for
+    a connection and for each answer."""
 
-    def __init__(self, network: Network, client_id: str) -> None:
+    def __init__(self, network: Network, client_id: str, timeout_ms: int) -> None:
         self._network = network
         self._client_id = client_id
+        self._timeout_us = timeout_ms * 1000
         self._open: dict[int, tuple[LiveBroker, Connection[Call, Message]]] = {}
         self._bodies = SharedBodies()
 
@@ -77,7 +76,7 @@ class ControlLinks:
         try:
             connection = await self._connection(broker)
             asked = Call.of(request, VERSIONS[type(request)], self._client_id, self._body(request))
-            return await connection.request(asked, timeout_us=TIMEOUT_MS * 1000)
+            return await connection.request(asked, timeout_us=self._timeout_us)
         except NetworkError as error:
             self._drop(broker.broker_id)
             raise Undelivered(str(error)) from None
@@ -95,7 +94,7 @@ class ControlLinks:
             return found
         self._drop(broker.broker_id)
         address = Address(broker.host, broker.port)
-        found = await self._network.connect(address, KafkaCodec(), timeout_us=TIMEOUT_MS * 1000)
+        found = await self._network.connect(address, KafkaCodec(), timeout_us=self._timeout_us)
         self._open[broker.broker_id] = (broker, found)
         return found
 

@@ -355,6 +355,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("replica.fetch.backoff.ms", _I, 1000, _at_least(0), field="replica_fetch_backoff_ms"),
         Setting("replica.socket.timeout.ms", _I, 30_000, field="replica_socket_timeout_ms"),
+        Setting("controller.socket.timeout.ms", _I, 30_000, field="controller_socket_timeout_ms"),
         Setting("controlled.shutdown.enable", _B, True, field="controlled_shutdown_enable"),
         Setting("controlled.shutdown.max.retries", _I, 3, field="controlled_shutdown_max_retries"),
         Setting("controlled.shutdown.retry.backoff.ms", _L, 5000, field="controlled_shutdown_retry_backoff_ms"),

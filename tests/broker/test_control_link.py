@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from controller.channels import Undelivered
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
@@ -16,7 +19,7 @@ from controller.stimuli import (
     WriteStates,
 )
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.broker.control_link import VERSIONS, SharedBodies
+from rebalance_lab.broker.control_link import VERSIONS, ControlLinks, SharedBodies
 from rebalance_lab.wire.kafka.codec import Codec, codec
 from rebalance_lab.wire.kafka.frames import encode_request
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
@@ -24,6 +27,7 @@ from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShut
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 from rebalance_lab.wire.kafka.schema import Message
+from rebalance_lab.world.network import Address, ConnectionLost
 
 
 def test_also_an_unclean_election() -> None:
@@ -42,6 +46,31 @@ def test_also_an_unclean_election() -> None:
     assert {type(each) for each in sent} == set(VERSIONS) - {AlterPartitionRequest, ControlledShutdownRequest}
     for each in sent:
         assert encode_request(each, VERSIONS[type(each)], correlation_id=1, client_id="c")
+
+
+class Silent:
+    """A network of a broker that answers nothing, and its connection. `limits_us`: how long it was waited for."""
+
+    def __init__(self) -> None:
+        self.limits_us: list[int] = []
+
+    async def connect(self, *_address_and_codec: object, timeout_us: int) -> Silent:
+        self.limits_us.append(timeout_us)
+        return self
+
+    async def request(self, _asked: object, *, timeout_us: int) -> Message:
+        self.limits_us.append(timeout_us)
+        raise ConnectionLost(Address("h", 1), "no answer in time")
+
+    def close(self) -> None: ...
+
+
+def test_a_broker_is_waited_for_as_long_as_the_setting_says() -> None:
+    silent = Silent()
+    links = ControlLinks(silent, "c", timeout_ms=1500)  # type: ignore[arg-type]
+    with pytest.raises(Undelivered, match="no answer in time"):
+        asyncio.run(links.deliver(LiveBroker(2, 1, "h", 1), ControlledShutdownRequest(broker_id=1, broker_epoch=1)))
+    assert silent.limits_us == [1_500_000, 1_500_000]
 
 
 def sent_to(brokers: list[int], assignment: tuple[int, ...]) -> list[Send]:
