@@ -46,8 +46,9 @@ COUNTS, OPERATION, HALTS = REPORTS = ("counts operations", "operation", "halts")
 
 class Order(msgspec.Struct, frozen=True):
     """What `/lab_halt` holds. `at`: the number of the operation that is not carried out, from 1; 0: it only counts.
-    `before`: or the first whose name has this in it (`set /controller_epoch`). `holds`: it is carried out, with all
-    that come after it, when the znode is gone. `fails`: but then it fails in a way that the controller does not expect.
+    `before`: or the first whose name, with a comma at its end, has this in it (`set /controller_epoch,`). `holds`: it
+    is carried out, with all that come after it, when the znode is gone. `fails`: but then it fails in a way that the
+    controller does not expect.
     """
 
     broker: int
@@ -109,7 +110,7 @@ class Halt:
             return False
         self._count += 1
         name, before = what(), self._order.before
-        self._halted = self._count == self._order.at or (before is not None and before in name)
+        self._halted = self._count == self._order.at or (before is not None and before in f"{name},")
         self._report(HALTS if self._halted else OPERATION, {"number": self._count, "message": name})
         return not self._halted
 

@@ -3,8 +3,9 @@
 The epoch of the controller stands in `/controller_epoch`, and each state of a partition names the epoch of the
 controller that wrote it. C4: a state is written in another epoch than the one that stands there at that moment, or in
 another session than that of the last election: by a broker that was deposed, or never elected. The same holds for the
-deletion of a topic or a state, which only controllers delete. From Kafka 2.1 on a controller writes only together with
-a check of that znode (KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it
+deletion of a topic or a state, which only controllers delete. Tools write topics' assignments as well: of these, only
+what a deposed controller writes is wrong. From Kafka 2.1 on a controller writes only together with a check of that
+znode (KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it
 has led the same partition before. A leader that writes its ISR itself (up to 2.6) writes the epoch of the controller
 that chose it, which may be over: such states, in which only the ISR changes, are left out.
 
@@ -30,16 +31,26 @@ from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 Wrong = tuple[str, Event, Event]
 
 #: A topic's znode, and the state of one of its partitions.
-_OF_A_TOPIC = re.compile(r"/brokers/topics/[^/]+(/partitions/\d+/state)?")
+_TOPIC = re.compile(r"/brokers/topics/[^/]+")
+_OF_A_TOPIC = re.compile(rf"{_TOPIC.pattern}(/partitions/\d+/state)?")
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, stale writes, deletions and roles; `writes`, `deletions` and `roles` that were looked at."""
+    """Measures: `count`, stale writes, assignments, deletions and roles; `writes`, `assignments`, `deletions` and
+    `roles` that were looked at."""
     writes, stale_writes = _writes(history)
+    assignments, stale_assignments = _assignments(history)
     deletions, stale_deletions = _deletions(history)
     roles, stale_roles = _roles(history)
-    wrong = sorted([*stale_writes, *stale_deletions, *stale_roles], key=lambda each: each[2].at_us)
-    measures = {"count": len(wrong), "writes": writes, "deletions": deletions, "roles": roles}
+    stale = [*stale_writes, *stale_assignments, *stale_deletions, *stale_roles]
+    wrong = sorted(stale, key=lambda each: each[2].at_us)
+    measures = {
+        "count": len(wrong),
+        "writes": writes,
+        "assignments": assignments,
+        "deletions": deletions,
+        "roles": roles,
+    }
     if wrong:
         why, before, event = wrong[0]
         return violated(why, (before.id, event.id), measures)
@@ -77,6 +88,16 @@ def _of_another_epoch(history: History, event: Event, state: LeaderIsrAndControl
     when = f"epoch {stood} had begun" if state.controller_epoch < stood else f"epoch {stood} stood"
     what = f"a state of leader epoch {state.leader_epoch} was written in controller epoch {state.controller_epoch}"
     return f"{what}, when {when}", changes[place - 1]
+
+
+def _assignments(history: History) -> tuple[int, list[Wrong]]:
+    """The number of changes of topics' assignments, and those by a session that had won an earlier election than the
+    last one."""
+    winners = {each.created.session for each in elections(history)}
+    its = [each for each in events_of(history, Kind.CHANGED) if _TOPIC.fullmatch(str(each.of("path")))]
+    by_controllers = [each for each in its if each.session in winners]
+    found = ((each, _of_another_session(history, each, f"{each.of('path')} was written")) for each in by_controllers)
+    return len(its), [(why, election, each) for each, wrong in found if wrong is not None for why, election in [wrong]]
 
 
 def _deletions(history: History) -> tuple[int, list[Wrong]]:

@@ -5,6 +5,8 @@ carries it out when it wakes. `/controller` was deleted meanwhile, as operators 
 when they give up. `moment` says what it was about to do:
 
 - `deletion`: to delete a topic's znodes. Its successor has deleted the topic, and a client has created it anew.
+- `reassignment`: to write that a partition has its new replicas. Its successor has done so, and has moved the partition
+  on to others.
 - `order`: to tell a broker to delete its replica of that topic.
 - `election`: to raise the controller epoch, after it had created `/controller` (up to 2.0), or with it (from 2.1 on).
 - `failover`: to load the cluster after its election. That fails, so it gives up.
@@ -17,12 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
+from typing import Any
 
 from controller.forms import ControllerForm
 from rebalance_lab.broker.halting import Order
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
+from rebalance_lab.faults.restart import restart
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -35,10 +40,15 @@ from rebalance_lab.subjects.replication.subject import (
 )
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
-from rebalance_lab.wire.paths import DELETE_TOPICS, partition_state_path
+from rebalance_lab.wire.cluster import reassignment_payload
+from rebalance_lab.wire.paths import DELETE_TOPICS, REASSIGNMENT, partition_state_path, topic_path
 
-#: The topic that is deleted and created anew.
+#: The topic that is deleted and created anew, or gets other replicas.
 TOPIC_AGAIN = "t2"
+
+#: controller.socket.timeout.ms of brokers in a reassignment. A leader that has asked the paused controller for an ISR
+#: does not ask its successor before; with Kafka's 30 s the session of the paused one would have ended.
+ANSWERED_WITHIN_MS = 3_000
 
 #: How often another election is tried until the broker that is to be paused takes part in one.
 TRIES = 100
@@ -48,24 +58,29 @@ class Moment(StrEnum):
     """What the controller was about to do when it was paused."""
 
     DELETION = "deletion"
+    REASSIGNMENT = "reassignment"
     ORDER = "order"
     ELECTION = "election"
     FAILOVER = "failover"
 
 
 async def zombie_controller(lab: ReplicationLab) -> None:
-    plan = lab.plan
+    plan, moment = lab.plan, Moment(lab.plan.text("moment"))
+    more: dict[str, Any] = {}
+    if moment is Moment.REASSIGNMENT:
+        more["controller_socket_timeout_ms"] = ANSWERED_WITHIN_MS
     await lab.assemble(
         spare_controller=True,
         lab_halts=True,
         lab_controller_form=ControllerForm(plan.text("form")),
         lab_fences_writes=plan.switch("fences_writes"),
         lab_fences_orders=plan.switch("fences_orders"),
+        **more,
     )
     lab.start("c1", ProducerOptions())
     await lab.written(1)
     lab.phase("control" if plan.control else "a zombie")
-    await _MOMENTS[Moment(plan.text("moment"))](lab)
+    await _MOMENTS[moment](lab)
     await lab.conclude()
 
 
@@ -108,12 +123,57 @@ async def _created(lab: ReplicationLab, replicas: list[int]) -> None:
     """The topic is there, and all its replicas are in sync. Each time it has the same leader, so that the checks, which
     know a topic by its name, see one partition."""
     await lab.create(TOPIC_AGAIN, {0: replicas})
+    await _in_sync(lab, replicas)
 
+
+async def _in_sync(lab: ReplicationLab, replicas: list[int]) -> None:
     def in_sync() -> bool:
         state = lab.state_of(TOPIC_AGAIN, 0)
         return state is not None and set(state.isr) == set(replicas) and state.leader >= 0
 
     await lab.until(in_sync, f"the replicas of {TOPIC_AGAIN} in sync")
+
+
+# -- a partition is reassigned --------------------------------------------------------------------
+
+
+async def _reassignment(lab: ReplicationLab) -> None:
+    """The partition is moved by one broker, and by another one. The first move waits for a broker that is down until
+    the controller has been told where to halt."""
+    controller = await lab.controlled()
+    nodes = [each for each in lab.brokers if each is not controller]
+    first, second, third = (number_of(each.actor) for each in nodes)
+    await _created(lab, [first, second])
+    if lab.plan.control:
+        await _move(lab, [second, third])
+        await _moved(lab, [second, third])
+        await _move(lab, [third, first])
+        await _moved(lab, [third, first])
+        return
+    await leave(lab, nodes[-1])
+    await _move(lab, [second, third])
+    await lab.assigned(TOPIC_AGAIN, {0: (second, third, first)})
+    await lab.halt(Order(number_of(controller.actor), before=f"set {topic_path(TOPIC_AGAIN)},", holds=True))
+    await restart(lab, nodes[-1])
+    await lab.halts()
+
+    async def succeed() -> None:
+        await lab.depose()
+        await _moved(lab, [second, third])
+        await _move(lab, [third, first])
+        await _moved(lab, [third, first])
+
+    await _while_paused(lab, controller, succeed)
+    await lab.forget_halt()
+
+
+async def _move(lab: ReplicationLab, replicas: list[int]) -> None:
+    await lab.create_znode(REASSIGNMENT, reassignment_payload([((TOPIC_AGAIN, 0), replicas)]))
+
+
+async def _moved(lab: ReplicationLab, replicas: list[int]) -> None:
+    await lab.gone(REASSIGNMENT)
+    await _in_sync(lab, replicas)
 
 
 # -- a controller is elected ----------------------------------------------------------------------
@@ -168,15 +228,17 @@ async def _while_paused(lab: ReplicationLab, node: BrokerNode, work: Callable[[]
 
 _MOMENTS: Mapping[Moment, Callable[[ReplicationLab], Awaitable[None]]] = {
     Moment.DELETION: _deletion,
+    Moment.REASSIGNMENT: _reassignment,
     Moment.ORDER: _order,
     Moment.ELECTION: _election,
     Moment.FAILOVER: _failover,
 }
 
 
-#: What may be wrong as well if brokers obey the zombie, and if it has deleted a topic that is in use.
+#: What may be wrong as well if brokers obey the zombie, and if it has deleted a topic that is in use or written which
+#: replicas that has.
 _DISOBEYED = ("stale_order", "stale_role", "unequal_views")
-_WITHOUT_TOPIC = ("stale_role", "unequal_views")
+_OF_ANOTHER_TOPIC = ("stale_role", "unequal_views")
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -188,8 +250,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     # Brokers that obey any controller may hear the zombie after its successor.
     found: dict[str, Outcome | None] = {} if plan.switch("fences_orders") else dict.fromkeys(_DISOBEYED)
     match Moment(plan.text("moment")):
-        case Moment.DELETION if unfenced:
-            found |= {**dict.fromkeys(_WITHOUT_TOPIC), "stale_controller": Outcome.VIOLATED}
+        case Moment.DELETION | Moment.REASSIGNMENT if unfenced:
+            found |= {**dict.fromkeys(_OF_ANOTHER_TOPIC), "stale_controller": Outcome.VIOLATED}
         case Moment.ORDER if not plan.switch("fences_orders"):
             found["stale_order"] = Outcome.VIOLATED
         case Moment.ELECTION if form is ControllerForm.V0_8_2:

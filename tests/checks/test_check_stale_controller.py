@@ -45,7 +45,10 @@ def test_states_of_the_epoch_that_stands() -> None:
     story.state(40, 2, 1, 1)
     story.leads(41, 2)
     finding = story.found()
-    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "writes": 2, "deletions": 0, "roles": 2})
+    assert (finding.outcome, finding.measures) == (
+        Outcome.CLEAN,
+        {"count": 0, "writes": 2, "assignments": 0, "deletions": 0, "roles": 2},
+    )
 
 
 def test_a_write_of_a_deposed_controller() -> None:
@@ -171,6 +174,25 @@ def test_an_epoch_that_has_not_begun() -> None:
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
     assert finding.why == "t-0: a state of leader epoch 0 was written in controller epoch 2, when epoch 1 stood"
+
+
+@pytest.mark.parametrize(
+    ("session", "outcome"), [("0x1", Outcome.VIOLATED), ("0x2", Outcome.CLEAN), ("0x9", Outcome.CLEAN)]
+)
+def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, outcome: Outcome) -> None:
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
+    election = elected(story, 30, 2, 2)
+    detail = {"data": '{"version":1,"partitions":{"0":[1,2]}}'}
+    written = story.registry(40, Kind.CHANGED, "/brokers/topics/t", session, detail=detail, group=None)
+    finding = story.found()
+    assert (finding.outcome, finding.measures["assignments"]) == (outcome, 1)
+    if outcome is Outcome.VIOLATED:
+        assert finding.witness == (election, written)
+        assert finding.why == "/brokers/topics/t was written by b1, and the controller was b2"
 
 
 def deleted(story: Epochs, ms: int, path: str, session: str) -> EventId:

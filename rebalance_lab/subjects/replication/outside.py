@@ -3,6 +3,7 @@ sees of it there."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,8 @@ from rebalance_lab.subjects.replication.tracker import ReplicationTracker
 from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
-from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
-from rebalance_lab.wire.paths import partition_state_path
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment
+from rebalance_lab.wire.paths import partition_state_path, topic_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,16 @@ class OutsideLab(LogLab):
                 assert there.watch is not None
                 await there.watch
                 there = await self._stage.zookeeper.exists(path, watch=True)
+
+    async def assigned(self, topic: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
+        """Wait until the topic's znode has these replicas of each partition."""
+        path = topic_path(topic)
+        async with self._bounded(f"{path} with the replicas {replicas}", START_LIMIT_MS):
+            there = await self._stage.zookeeper.get(path, watch=True)
+            while read_assignment(topic, there.value.data).replicas != replicas:
+                assert there.watch is not None
+                await there.watch
+                there = await self._stage.zookeeper.get(path, watch=True)
 
     # -- a controller that halts --------------------------------------------------------------
 
