@@ -11,6 +11,7 @@ from controller.forms import ControllerForm
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History, load
+from rebalance_lab.history.replicas import CONTROLS_NO_MORE
 from rebalance_lab.history.views import events_of
 from rebalance_lab.scenarios.zombie_controller import TOPIC_AGAIN, Moment
 from rebalance_lab.trials import api
@@ -107,6 +108,8 @@ def test_live_as_expected(tmp_path: Path, form: ControllerForm, moment: Moment) 
     plan = make_plan("zombie-controller", world="processes", settings={"moment": moment, "form": form})
     result = api.run(plan, tmp_path)
     expected = scenario("zombie-controller").expects(plan)
-    found = {name: finding.outcome for name, finding in result.findings.items() if expected.get(name) is not None}
-    assert found == {name: expected[name] for name in found}
-    assert events_of(load(result.folder), Kind.FAULT_BIT)
+    history = load(result.folder)
+    reports = [event.detail for event in events_of(history, CONTROLS_NO_MORE, Kind.FAULT_BIT)]
+    found = {name: each for name, each in result.findings.items() if expected.get(name) not in (None, each.outcome)}
+    assert found == {}, reports
+    assert events_of(history, Kind.FAULT_BIT)
