@@ -103,7 +103,7 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
     await _created(lab, replicas)
     if lab.plan.control:
         await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
-        await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+        await _deleted(lab)
         await _created(lab, replicas)
         return
     await lab.halt(Order(number_of(controller.actor), before=before, holds=True))
@@ -112,11 +112,17 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
 
     async def succeed() -> None:
         await lab.depose()
-        await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+        await _deleted(lab)
         await _created(lab, replicas)
 
     await _while_paused(lab, controller, succeed)
     await lab.forget_halt()
+
+
+async def _deleted(lab: ReplicationLab) -> None:
+    """The topic is gone, and this lab has heard so: it would take the old state for that of the topic's next life."""
+    await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+    await lab.until(lambda: lab.state_of(TOPIC_AGAIN, 0) is None, f"the end of {TOPIC_AGAIN}")
 
 
 async def _created(lab: ReplicationLab, replicas: list[int]) -> None:

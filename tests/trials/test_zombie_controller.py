@@ -18,7 +18,7 @@ from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.wire.cluster import read_assignment
-from rebalance_lab.wire.paths import CONTROLLER, topic_path
+from rebalance_lab.wire.paths import CONTROLLER, partition_state_path, topic_path
 
 OLD = [ControllerForm.V1_1, ControllerForm.V0_8_2]
 
@@ -112,4 +112,8 @@ def test_live_as_expected(tmp_path: Path, form: ControllerForm, moment: Moment) 
     reports = [event.detail for event in events_of(history, CONTROLS_NO_MORE, Kind.FAULT_BIT)]
     found = {name: each for name, each in result.findings.items() if expected.get(name) not in (None, each.outcome)}
     assert found == {}, reports
-    assert events_of(history, Kind.FAULT_BIT)
+    (woken,) = [event for event in events_of(history, Kind.FAULT_ENDED) if event.of("fault") == "pause"]
+    if moment in {Moment.DELETION, Moment.ORDER}:
+        path = partition_state_path(TOPIC_AGAIN, 0)
+        created = [event for event in events_of(history, Kind.CREATED) if event.of("path") == path]
+        assert len([event for event in created if event.at_us < woken.at_us]) == 2  # the zombie finds the new one
