@@ -62,6 +62,7 @@ PLANS = {
     **{f"waits {seed}": plan("all-replicas-down", seed=seed) for seed in (1, 2, 3)},
     "flaps": plan("isr-flap", lacks="6000", messages="14000", pause_us="500"),
     "placed": plan("placement"),
+    "placed, control": plan("placement", control=True),
     "placed in racks": plan("placement", brokers="6", racks="3"),
     "kills": plan("committed-data", fault="kill", rounds="2"),
     "kills, control": plan("committed-data", fault="kill", control=True),
