@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+from cluster_process import ClusterProcess
+from kazoo.client import KazooClient
 
 from rebalance_lab.world.kafka import jars
 
@@ -23,3 +26,13 @@ def real_kafka() -> None:
             missing = str(unavailable)
     if missing is not None:
         (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"no real Kafka: {missing}")
+
+
+@pytest.fixture
+def zookeeper(cluster: ClusterProcess) -> Iterator[KazooClient]:
+    """A client of the ZooKeeper that the module's `cluster` uses."""
+    client = KazooClient(cluster.zookeeper.connect_string)
+    client.start()
+    yield client
+    client.stop()
+    client.close()

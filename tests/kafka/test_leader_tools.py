@@ -36,15 +36,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[C
         yield running
 
 
-@pytest.fixture
-def zookeeper(cluster: ClusterProcess) -> Iterator[KazooClient]:
-    client = KazooClient(cluster.zookeeper.connect_string)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
 def state(zookeeper: KazooClient, topic: str) -> LeaderIsrAndControllerEpoch:
     return read_state(topic, 0, zookeeper.get(partition_state_path(topic, 0))[0])
 

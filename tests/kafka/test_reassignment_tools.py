@@ -36,15 +36,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[C
         yield running
 
 
-@pytest.fixture
-def zookeeper(cluster: ClusterProcess) -> Iterator[KazooClient]:
-    client = KazooClient(cluster.zookeeper.connect_string)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
 def assignment(zookeeper: KazooClient, topic: str) -> TopicAssignment:
     return read_assignment(topic, zookeeper.get(topic_path(topic))[0])
 
