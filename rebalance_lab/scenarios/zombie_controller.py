@@ -34,6 +34,7 @@ from rebalance_lab.subjects.replication.subject import (
     BrokerNode,
     ProducerOptions,
     ReplicationLab,
+    has_three_replicas,
     number_of,
     spares_a_controller,
     with_default,
@@ -269,6 +270,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(REPLICATION, **found)
 
 
+def demands(plan: Plan) -> None:
+    """Raises PlanError unless there are brokers enough; a reassignment goes round three."""
+    moved = Moment(plan.text("moment")) is Moment.REASSIGNMENT
+    (has_three_replicas if moved else spares_a_controller)(plan)
+
+
 SCENARIO = Scenario(
     name="zombie-controller",
     subject=REPLICATED,
@@ -288,7 +295,7 @@ SCENARIO = Scenario(
     ),
     script=zombie_controller,
     expects=expects,
-    demands=spares_a_controller,
+    demands=demands,
     claims=("E3",),
     real=only_ours("they cannot be halted at an operation"),
 )
