@@ -30,7 +30,7 @@ from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 
 Wrong = tuple[str, Event, Event]
 
-#: A topic's znode, and the state of one of its partitions.
+#: A topic's znode; that, or the state of one of its partitions.
 _TOPIC = re.compile(r"/brokers/topics/[^/]+")
 _OF_A_TOPIC = re.compile(rf"{_TOPIC.pattern}(/partitions/\d+/state)?")
 

@@ -70,8 +70,9 @@ def test_each_duty_is_done_wherever_the_controller_dies(duty: Duty) -> None:
     for kill_at in range(1, OPERATIONS[duty] + 1):
         history, found = play(duty, kill_at)
         as_expected(found)
-        # others ask it meanwhile, and not in each trial of the duty at the same moment
-        assert len(operations(history)) in {kill_at, OPERATIONS[duty] - 1}
+        # in some trials nobody else asks the controller meanwhile: the duty then has one operation less
+        least = kill_at - 1 if kill_at == OPERATIONS[duty] else kill_at
+        assert least <= len(operations(history)) <= kill_at
     _, found = play(duty, OPERATIONS[duty] + 10)  # when it is done
     as_expected(found)
 
