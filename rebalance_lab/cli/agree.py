@@ -10,6 +10,8 @@ import typer
 from rebalance_lab.cli.failures import Failure, must_be_file, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    MOST_PROCESSES,
+    MOST_TRIALS,
     ControlOption,
     JsonOption,
     Members,
@@ -30,13 +32,19 @@ PICTURES = (".svg", ".html")
 def agree(
     scenario: ScenarioArgument,
     *,
-    live: Annotated[int, typer.Option("--live", help="Live trials, including those in the store.", min=1)] = 30,
-    simulated: Annotated[int, typer.Option("--simulated", help="Simulated trials, with seeds 1 to N.", min=1)] = 1000,
+    live: Annotated[
+        int, typer.Option("--live", help="Live trials, including those in the store.", min=1, max=MOST_TRIALS)
+    ] = 30,
+    simulated: Annotated[
+        int, typer.Option("--simulated", help="Simulated trials, with seeds 1 to N.", min=1, max=MOST_TRIALS)
+    ] = 1000,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
     control: ControlOption = False,
     settings: SetOption = None,
-    processes: Annotated[int, typer.Option("--processes", help="Local processes for simulated trials.", min=1)] = 2,
+    processes: Annotated[
+        int, typer.Option("--processes", help="Local processes for simulated trials.", min=1, max=MOST_PROCESSES)
+    ] = 2,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write a picture of both distributions.", metavar="FILE.svg|html")

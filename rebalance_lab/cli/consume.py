@@ -45,7 +45,9 @@ def consume(
     start: Annotated[
         str, typer.Option("--from", help="earliest, latest, or an offset of one partition.", metavar="OFFSET")
     ] = "earliest",
-    count: Annotated[int | None, typer.Option("--count", help="End after so many records.", min=1)] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", help="End after so many records.", min=1, max=_LAST_OFFSET)
+    ] = None,
     to_end: Annotated[bool, typer.Option("--to-end", help="End after the last records that are there now.")] = False,
     timeout_ms: TimeoutOption = TIMEOUT_MS,
     as_json: JsonOption = False,

@@ -40,6 +40,9 @@ _Texts = list[str] | None
 #: 285 years: no trial lasts so long, and such a time in microseconds is exact.
 LATEST_MS = 9e12
 
+#: More than a terminal keeps.
+MOST_SHOWN = 1_000_000
+
 
 @history.command()
 def show(
@@ -103,7 +106,10 @@ def compare(
     left: Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="A")],
     right: Annotated[str, typer.Argument(help="Another trial.", metavar="B")],
     *,
-    context: Annotated[int, typer.Option("--context", help="Events shown before and after the difference.", min=0)] = 5,
+    context: Annotated[
+        int,
+        typer.Option("--context", help="Events shown before and after the difference.", min=0, max=MOST_SHOWN),
+    ] = 5,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:

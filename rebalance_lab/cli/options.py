@@ -114,6 +114,12 @@ BrokersOption = Annotated[
 #: Spark has a thread and a process for each, and so many pieces in every table that it shuffles.
 MOST_CORES = 256
 
+#: Each has an interpreter of its own, of some 100 MB.
+MOST_PROCESSES = 256
+
+#: Of one command line; a simulated trial takes some milliseconds.
+MOST_TRIALS = 1_000_000
+
 ControlOption = Annotated[bool, typer.Option("--control", help="Run the scenario without its fault.")]
 SetOption = Annotated[
     list[str] | None,

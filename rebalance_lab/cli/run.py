@@ -28,6 +28,7 @@ from rebalance_lab.cli.options import (
 )
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import print_json, progress
+from rebalance_lab.history.files import MAX_SEED
 from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import PlanOptions
 
@@ -41,7 +42,10 @@ def run(
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
     brokers: BrokersOption = Brokers.ours,
-    seed: Annotated[int, typer.Option("--seed", help="Determines all that is random in a simulated trial.", min=0)] = 1,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", help="Determines all that is random in a simulated trial.", min=0, max=MAX_SEED),
+    ] = 1,
     control: ControlOption = False,
     settings: SetOption = None,
     store: StoreOption = DEFAULT_STORE,

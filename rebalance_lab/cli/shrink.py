@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.cli.failures import writable_store
-from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
+from rebalance_lab.cli.options import DEFAULT_STORE, MOST_TRIALS, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import title
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import replay_command
@@ -24,7 +24,7 @@ def shrink(
         typer.Option(help="The check whose finding must stay. Default: the first surprise, or the only violation."),
     ] = None,
     runs: Annotated[
-        int, typer.Option("--runs", help="The largest number of simulated trials to run.", min=1)
+        int, typer.Option("--runs", help="The largest number of simulated trials to run.", min=1, max=MOST_TRIALS)
     ] = RUNS_LIMIT,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,

@@ -19,6 +19,8 @@ from rebalance_lab.cli.claims import again
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    MOST_PROCESSES,
+    MOST_TRIALS,
     AnyStoreOption,
     Brokers,
     BrokersOption,
@@ -57,9 +59,11 @@ def sweep(
         list[str] | None, typer.Option("--set", help="Values of a setting. plant=NAME plants a bug.", metavar="K=A,B,C")
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1, max=1_000_000)
+        int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1, max=MOST_TRIALS)
     ] = 10,
-    processes: Annotated[int, typer.Option("--processes", help="Local processes that run trials.", min=1)] = 2,
+    processes: Annotated[
+        int, typer.Option("--processes", help="Local processes that run trials.", min=1, max=MOST_PROCESSES)
+    ] = 2,
     master: MasterOption = None,
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,

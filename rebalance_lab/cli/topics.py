@@ -43,6 +43,8 @@ DeleteConfigOption = Annotated[
     typer.Option("--delete-config", help="With --alter: back to the brokers' default.", metavar="NAME"),
 ]
 
+#: Znodes that --fixture writes, one at a time.
+MOST_BROKERS = 10_000
 
 T = TypeVar("T")
 
@@ -84,7 +86,10 @@ def topics(
         ),
     ] = False,
     brokers: Annotated[
-        int, typer.Option("--brokers", help="With --fixture: number of broker znodes, with ids from 0.", min=0)
+        int,
+        typer.Option(
+            "--brokers", help="With --fixture: number of broker znodes, with ids from 0.", min=0, max=MOST_BROKERS
+        ),
     ] = 1,
     timeout_ms: TimeoutOption = TIMEOUT_MS,
     as_json: JsonOption = False,

@@ -24,6 +24,10 @@ from rebalance_lab.world.live.storage import lock_folder
 from rebalance_lab.world.storage import FolderInUse
 
 
+#: Twenty times as much, the longest session timeout, is an hour and more.
+LONGEST_TICK_MS = 200_000
+
+
 class Server(Protocol):
     """What a single server and a server of an ensemble have in common."""
 
@@ -42,9 +46,10 @@ def zookeeper(
         Path | None, typer.Option("--data", help="Keep the data there. Default: delete it at the end.", metavar="DIR")
     ] = None,
     port: Annotated[int, typer.Option("--port", help="The port; 0: any free port.", min=0, max=65535)] = 0,
-    tick_ms: Annotated[int, typer.Option("--tick-ms", help="tickTime. Session timeouts are 2 to 20 ticks.", min=10)] = (
-        DEFAULT_TICK_MS
-    ),
+    tick_ms: Annotated[
+        int,
+        typer.Option("--tick-ms", help="tickTime. Session timeouts are 2 to 20 ticks.", min=10, max=LONGEST_TICK_MS),
+    ] = DEFAULT_TICK_MS,
     as_json: JsonOption = False,
 ) -> None:
     """Start a ZooKeeper, print its address, and keep it running.

@@ -53,6 +53,16 @@ def test_an_option_takes_no_other_number(command: CommandLine, words: str, optio
     assert command.refused(*words.split(), f"{option}={text}") == told
 
 
+def test_every_option_has_a_largest_number() -> None:
+    unbounded = [
+        (words, max(parameter.opts, key=len))
+        for words, command in commands()
+        for parameter in command.params
+        if parameter.type_descriptor.annotation in (int, float) and parameter.max is None
+    ]
+    assert unbounded == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
