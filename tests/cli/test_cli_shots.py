@@ -2,7 +2,8 @@
 
 A command joins by a line in COMMANDS. One that is not there has its reason in NOT_SHOT_AT. Each command is run once
 without a shot. How long that takes is divided into as many equal parts as there are shots, and each part gets one at a
-random moment. Shots are fired side by side, each in a folder of its own.
+random moment. Shots are fired side by side, each in a folder of its own. Nothing may carry on after a signal, nor leave
+a file that it does not leave when it runs to its end.
 """
 
 from __future__ import annotations
@@ -52,8 +53,17 @@ _SERVES = 0.3
 #: Of the cluster that runs for all tests; it has one record.
 TOPIC = "shots"
 
+STORE = "trials"
+
 #: What a store holds beside trials.
-OWN_FOLDERS = (FOLDER, PAGES)
+OWN = (FOLDER, PAGES, "report.html")
+
+#: What is in the folder of every command line.
+GIVEN = ("out", "err", "tmp", STORE)
+
+#: A command may end by itself after a signal that came this late in it, or if it ends within this time.
+_LATE = 0.6
+_AT_ONCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +71,15 @@ class Shot:
     """`arguments`: {zookeeper}, {bootstrap} and {trial} in them stand for those that the tests run and stored.
     `within_s`: when shots are fired, if not until the command's end. `foreground`: it runs until a signal ends it, and
     exits with 0 then. `live`: what its trials show, and so its exit code, may differ from time to time. `reads`: it
-    gets a store with trials. `beside`: so many of its shots are fired side by side. `cold`: Python starts anew."""
+    gets a store with trials. `writes`: the names of what it writes in its folder, beside the store. `beside`: so many
+    of its shots are fired side by side. `cold`: Python starts anew."""
 
     arguments: tuple[str, ...]
     within_s: float | None = None
     foreground: bool = False
     live: bool = False
     reads: bool = False
+    writes: tuple[str, ...] = ()
     beside: int = 4
     cold: bool = False
 
@@ -95,12 +107,17 @@ COMMANDS = (
     Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
     Shot(("claims",), reads=True, beside=1),
     Shot(("report",), reads=True, beside=1),
-    Shot(("tables", "--out", "tables"), reads=True, beside=1),
+    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=1),
     Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
     Shot(("zookeeper",), foreground=True),
     Shot(("zookeeper", "--nodes", "3"), foreground=True, beside=2),
     Shot(("cluster", "--brokers", "2"), foreground=True, beside=2),
-    Shot(("broker", "--zookeeper", "{zookeeper}", "--data", "data", "--id", "77"), foreground=True, beside=1),
+    Shot(
+        ("broker", "--zookeeper", "{zookeeper}", "--data", "data", "--id", "77"),
+        foreground=True,
+        writes=("data",),
+        beside=1,
+    ),
     Shot(("join", "--zookeeper", "{zookeeper}", "--group", "g", "--topic", TOPIC), foreground=True),
     Shot(("topics", "--bootstrap", "{bootstrap}", "--describe", TOPIC)),
     Shot(("produce", "--bootstrap", "{bootstrap}", "--topic", TOPIC), within_s=1.0),
@@ -148,15 +165,17 @@ class Place:
         out = self.folder / "out"
         return out.exists() and out.stat().st_size > 0
 
-    def unfinished(self) -> list[str]:
-        """Folders of the store that are not whole trials, and temporary ones."""
-        store = self.folder / "trials"
+    def unfinished(self, writes: Sequence[str]) -> list[str]:
+        """What a command that ran to its end would not leave. `writes`: as in Shot."""
+        store = self.folder / STORE
         trials = set(trial_folders(store)) if store.exists() else set()
-        found = {each for each in store.iterdir() if each.is_dir()} - trials if store.exists() else set()
         for trial in trials:
             load(trial)
-        found -= {store / each for each in OWN_FOLDERS}
-        return sorted(each.name for each in (*found, *self.temporary.iterdir(), *self.folder.glob(".*.part")))
+        known = {self.folder / each for each in (*GIVEN, *writes)} | trials | {store / each for each in OWN}
+        there = {*self.folder.iterdir(), *(store.iterdir() if store.exists() else ())}
+        parts = {each for each in self.folder.rglob("*.part") if self.temporary not in each.parents}
+        pages = {each for each in self.folder.rglob("*.html") if not each.read_text().rstrip().endswith("</html>")}
+        return sorted(each.name for each in (there - known) | parts | pages | set(self.temporary.iterdir()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,36 +361,52 @@ def _undisturbed(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A shot, and what became of the command. `semaphores`: those that were in use before."""
+    """A shot, and what became of the command. `took_s`: from the signal to its end; None if it had ended before.
+    `semaphores`: those that were in use before."""
 
     place: Place
     number: signal.Signals
     after_s: float
     code: int | None
+    took_s: float | None
     semaphores: frozenset[Path]
 
     @property
     def told(self) -> str:
-        return f"{self.number.name} after {self.after_s:.3f} s: exit {self.code}, stderr {self.place.errors!r}"
+        took = "had ended" if self.took_s is None else f"took {self.took_s:.3f} s"
+        return f"{self.number.name} after {self.after_s:.3f} s: {took}, exit {self.code}, stderr {self.place.errors!r}"
+
+    def must_interrupt(self, duration_s: float) -> bool:
+        """Whether the command was at work, so that only the signal can have ended it. `duration_s`: of one without a
+        shot."""
+        return self.took_s is not None and self.took_s > _AT_ONCE_S and self.after_s < _LATE * duration_s
 
 
 def _fire_all(
     shot: Shot, numbers: Sequence[signal.Signals], ground: Ground, duration_s: float, temporary: Path | None = None
 ) -> list[Fired]:
-    """Shots of each signal, over the whole duration."""
+    """Shots of each signal, over the whole duration. No two are in the same part of it."""
     rng = random.Random(f"{shot.arguments} {SEED}")
-    moments = [(number, (part + rng.random()) / SHOTS * duration_s) for number in numbers for part in range(SHOTS)]
+    parts = SHOTS * len(numbers)
+    moments = [
+        (number, (part + rng.random()) / parts * duration_s)
+        for first in range(0, parts, len(numbers))
+        for part, number in enumerate(rng.sample(numbers, len(numbers)), first)
+    ]
 
     def fire(number: signal.Signals, after_s: float) -> Fired:
         place = ground.place(f"{number.name}-{after_s:.6f}", temporary=temporary)
         started = ground.start(shot, place)
         used: set[Path] = set()
+        took_s = None
         code = started.wait(after_s)
         if code is None:
             used = ground.semaphores()
+            sent_s = time.monotonic()
             started.send_signal(number)
             code = started.wait(_ENDS_S)
-        return Fired(place, number, after_s, code, frozenset(used))
+            took_s = time.monotonic() - sent_s
+        return Fired(place, number, after_s, code, took_s, frozenset(used))
 
     with ThreadPoolExecutor(shot.beside) as pool:
         return list(pool.map(fire, *zip(*moments, strict=True)))
@@ -384,13 +419,17 @@ def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, ground: Ground, known:
     before_it = {0, 2} if shot.live else {alone.code}
     for each in fired:
         by_it = 0 if shot.foreground else 128 + each.number
-        assert each.code in before_it | {by_it}, each.told
+        expected = set() if each.must_interrupt(alone.duration_s) else before_it
+        assert each.code in expected | {by_it}, each.told
         assert "Traceback" not in each.place.errors, each.told
         told = [line for line in each.place.errors.splitlines() if line.startswith(f"{NAME}: interrupted by")]
         assert len(told) == (each.code == 128 + each.number), each.told
         assert not told or each.place.errors.endswith(f"{told[0]}\n"), each.told
+    if not shot.foreground and alone.duration_s > _AT_ONCE_S:
+        assert any(each.code == 128 + each.number for each in fired), [each.told for each in fired]
     assert _all_ended(ground) == [], [each.told for each in fired]
-    assert {each.told: each.place.unfinished() for each in fired if each.place.unfinished()} == {}
+    left = {each.told: each.place.unfinished(shot.writes) for each in fired}
+    assert {told: names for told, names in left.items() if names} == {}
     assert [path for each in fired for path in each.semaphores if path.exists()] == []
     for each in fired:
         shutil.rmtree(each.place.folder)
@@ -416,7 +455,7 @@ def test_after_a_kill_the_next_command_tidies_up(shot: Shot, ground: Ground, kno
         for each in fired:
             assert ground.start(Shot(("run", "herd")), each.place).wait(_ENDS_S) == 0, each.place.errors
     for each in fired:
-        assert [left for left in each.place.unfinished() if not left.startswith(".")] == [], each.told
+        assert [left for left in each.place.unfinished(shot.writes) if not left.endswith(".part")] == [], each.told
 
 
 #: It starts a child, says which, and ends. The child has no environment, a session of its own, and no parent any more.
