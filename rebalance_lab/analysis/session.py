@@ -32,6 +32,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.tally import count_in, counted
+from rebalance_lab.history.disk import is_for_want_of_space, no_space
 from rebalance_lab.history.scratch import Scratch
 from rebalance_lab.kernel.interruption import undisturbed
 
@@ -146,7 +147,8 @@ def start(
     machine. Folders that earlier Sparks left behind when they were killed are removed.
 
     Raises SparkStartError without Java 17 or later, when the JVM does not come up, when there is
-    no such master, and when this process has a Spark already (a process can have one).
+    no such master, and when this process has a Spark already (a process can have one); OSError, which names
+    `event_log`, if that has no space left.
     """
     if SparkContext._active_spark_context is not None:
         raise SparkStartError("this process has a Spark already: stop that one first")
@@ -164,12 +166,23 @@ def start(
                 context = SparkContext(conf=conf, gateway=gateway)
                 session = SparkSession(context)
             except (Py4JError, PySparkException) as error:
+                if event_log is not None and is_for_want_of_space(error, event_log):
+                    _remove_empty_logs(event_log)
+                    raise no_space(event_log) from error
                 told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
                 raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
         session.conf.set(_CORES, context.defaultParallelism)
         count_in(session, _tally(scratch.folder))
         undo.pop_all()
     return LocalSpark(session, scratch, gateway, context.uiWebUrl)
+
+
+def _remove_empty_logs(event_log: Path) -> None:
+    """Remove the event log of a Spark that could not start for want of space. Spark names its folder, and has not
+    written an event."""
+    for folder in event_log.glob("eventlog_v2_*"):
+        if folder.is_dir() and not any(folder.glob("events_*")):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _tally(folder: Path) -> Path:

@@ -23,7 +23,6 @@ from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, EmbeddedZoo
 from rebalance_lab.world.live.storage import lock_folder
 from rebalance_lab.world.storage import FolderInUse
 
-
 #: Twenty times as much, the longest session timeout, is an hour and more.
 LONGEST_TICK_MS = 200_000
 

@@ -183,6 +183,14 @@ def test_the_scratch_folder_of_spark(disk: Disk, shell: Shell, tmp_path: Path, m
         load(each)
 
 
+def test_the_event_log_of_spark(disk: Disk, shell: Shell, tmp_path: Path) -> None:
+    store = tmp_path / "trials"
+    assert shell("sweep", "zombie", "--seeds", 3, "--store", store).code == 0
+    disk.fill()
+    assert refused(shell("claims", "--store", store, "--event-log", disk.folder)) == f"{disk.folder}: {FULL}"
+    assert [each.name for each in disk.folder.iterdir()] == ["filler"]
+
+
 def test_a_page_that_is_there_stays(disk: Disk, sealed: str, shell: Shell) -> None:
     page = disk.folder / "page.html"
     page.write_text("as it was")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from rebalance_lab.history.files import (
     read_trial,
     seal,
     trial_folders,
+    write_whole,
 )
 
 TRIAL = Trial(
@@ -311,3 +315,35 @@ def test_what_a_killed_runner_left_unfinished_is_no_trial_of_the_store(tmp_path:
         (tmp_path / name).mkdir()
         seal(tmp_path / name, TRIAL)
     assert trial_folders(tmp_path) == [tmp_path / "a"]
+
+
+class _Renames:
+    """In place of `os.replace`. `seen`: what readers of the file found before each rename, None if it was not there."""
+
+    def __init__(self, *, fail: bool) -> None:
+        self.seen: list[bytes | None] = []
+        self._fail = fail
+
+    def __call__(self, part: Path, out: Path) -> None:
+        assert part.parent == out.parent
+        self.seen.append(out.read_bytes() if out.exists() else None)
+        if self._fail:
+            raise OSError(errno.EIO, "broken")
+        part.rename(out)
+
+
+@pytest.mark.parametrize("before", [None, b"old"])
+@pytest.mark.parametrize("fail", [False, True])
+def test_a_file_is_written_whole_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: bytes | None, fail: bool
+) -> None:
+    out = tmp_path / "page.html"
+    if before is not None:
+        out.write_bytes(before)
+    renames = _Renames(fail=fail)
+    monkeypatch.setattr(os, "replace", renames)
+    with pytest.raises(OSError, match=r"page\.html") if fail else nullcontext():
+        write_whole(out, b"new")
+    assert renames.seen == [before]
+    found = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    assert found == ({out.name: b"new"} if not fail else {out.name: before} if before else {})
