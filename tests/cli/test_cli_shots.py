@@ -27,6 +27,7 @@ import pytest
 from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
 from warm_start import Started, WarmStart
 
+from rebalance_lab.analysis.analyse import ANALYSIS_FILE
 from rebalance_lab.analysis.parquet import FOLDER
 from rebalance_lab.cli.at_once import NAME
 from rebalance_lab.history.files import load, trial_folders
@@ -56,7 +57,7 @@ TOPIC = "shots"
 STORE = "trials"
 
 #: What a store holds beside trials.
-OWN = (FOLDER, PAGES, "report.html")
+OWN = (FOLDER, ANALYSIS_FILE, PAGES, "report.html")
 
 #: What is in the folder of every command line.
 GIVEN = ("out", "err", "tmp", STORE)
