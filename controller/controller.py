@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from controller.cluster import Assignment, Stored
 from controller.election import ControllerMoved, Elected, ElectionBug, depose, elect
 from controller.forms import ControllerForm
-from controller.leader_election import ElectionOrder, Selection
+from controller.leader_election import Selection
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Knows, Reign
 from controller.stimuli import (
@@ -92,7 +92,6 @@ class Controller:
         deletes_topics: bool,
         report: Callable[[str, dict[str, object]], None],
         knows: Knows,
-        order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         selection: Selection = Selection.V2_1,
         reads_isr_reports: bool = False,
         isr_read_back: bool = False,
@@ -106,7 +105,6 @@ class Controller:
         self._form = form
         self._fences_writes = fenced
         self._bug = bug
-        self._order = order
         self._selection = selection
         self._isr_read_back = isr_read_back
         self._awaits_deletion = awaits_deletion
@@ -245,7 +243,6 @@ class Controller:
             self._broker_id,
             elected.epoch,
             deletes_topics=self._deletes_topics,
-            order=self._order,
             selection=self._selection,
             isr_read_back=self._isr_read_back,
             awaits_deletion=self._awaits_deletion,

@@ -10,7 +10,6 @@ from enum import Enum
 from controller.cluster import Cluster, Stored
 from controller.leader_election import (
     Election,
-    ElectionOrder,
     LeaderAndIsr,
     NoLeader,
     Selection,
@@ -50,19 +49,17 @@ class _UnderWay:
 
 
 class Elections:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests. `order`: which in-sync replica leads after a
-    failure; `selection`: which one leads after a controlled shutdown."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests. `selection`: the release
+    whose rules choose leaders."""
 
     def __init__(
         self,
         cluster: Cluster,
         epoch: int,
         batch: Callable[[], RequestBatch],
-        order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         selection: Selection = Selection.V2_1,
     ) -> None:
         self._cluster = cluster
-        self._order = order
         self._selection = selection
         self._epoch = epoch
         self._batch = batch
@@ -143,13 +140,13 @@ class Elections:
         current = stored.leader_and_isr
         match strategy:
             case Strategy.OFFLINE:
-                return offline(replicas, current, live, unclean_allowed=unclean_allowed, order=self._order)
+                return offline(replicas, current, live, unclean_allowed=unclean_allowed, selection=self._selection)
             case Strategy.SHUTDOWN:
                 return controlled_shutdown(replicas, current, live, cluster.shutting_down, selection=self._selection)
             case Strategy.PREFERRED:
                 return preferred(replicas, current, live)
             case Strategy.UNCLEAN:
-                return offline(replicas, current, live, unclean_allowed=True, order=self._order)
+                return offline(replicas, current, live, unclean_allowed=True, selection=self._selection)
             case Strategy.REASSIGNMENT:
                 return reassigned(replicas, current, live)
 

@@ -1,6 +1,6 @@
 """Who leads a partition: the rules of a controller, as functions of what it knows.
 
-As the selectors of Kafka 0.8.2.2 (`kafka.controller.PartitionLeaderSelector`) and of 3.9.1 (`Election.scala`,
+As the selectors of Kafka 0.8.0 and 0.8.2.2 (`kafka.controller.PartitionLeaderSelector`) and of 3.9.1 (`Election.scala`,
 `PartitionLeaderElectionAlgorithms`); they differ where `Selection` says so. A rule writes nothing: its caller writes
 the result, with the version of the state znode that it was computed from.
 
@@ -48,21 +48,17 @@ class NoLeader(Exception):
 
 
 class Selection(StrEnum):
-    """Whose order a controlled shutdown follows, and which of the brokers hear of its outcome."""
+    """The release whose selectors choose a leader: whose order they follow, after a failure and for a controlled
+    shutdown, and whether the broker that shuts down hears of the outcome (claim E5b)."""
 
-    V0_8_2 = "0.8.2"  # the first of the ISR; the broker that shuts down hears of it
-    V1_1 = (
-        "1.1"  # the first of the assignment (KAFKA-3670); the broker that shuts down does not hear of it (KAFKA-7482)
-    )
+    V0_8_0 = "0.8.0"  # the first of the ISR, also after a failure
+    V0_8_2 = "0.8.2"  # after a failure the first of the assignment; for a shutdown the first of the ISR, live or not
+    V1_1 = "1.1"  # the first of the assignment (KAFKA-3670, 0.10.0); who shuts down does not hear of it (KAFKA-7482)
     V2_1 = "2.1"  # the first of the assignment; the broker that shuts down hears of it
 
 
-class ElectionOrder(StrEnum):
-    """Which in-sync replica leads after a failure: the first of the assignment, as in every version of Kafka, or the
-    first of the ISR list, as an article says (claim E5b)."""
-
-    ASSIGNMENT = "assignment"
-    ISR = "isr"
+#: The releases whose controlled shutdown takes the head of the ISR, and does not ask whether it is live.
+_SHUTS_DOWN_BY_ISR = frozenset({Selection.V0_8_0, Selection.V0_8_2})
 
 
 def first_leader(assignment: Sequence[int], live: Collection[int]) -> Election:
@@ -79,16 +75,16 @@ def offline(
     live: Collection[int],
     *,
     unclean_allowed: bool,
-    order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+    selection: Selection = Selection.V2_1,
 ) -> Election:
-    """The leader of a partition that has lost its own: the first of the assignment that is live and in sync, unless
-    another `order` is asked for.
+    """The leader of a partition that has lost its own: the first of the assignment that is live and in sync; in 0.8.0
+    the first of the ISR that is live.
 
     If none is, and `unclean_allowed`, the first live one; the ISR is then that broker alone. Raises NoLeader.
     """
     alive = _live(assignment, live)
     isr = tuple(each for each in current.isr if each in live)
-    in_sync = isr if order is ElectionOrder.ISR else [each for each in alive if each in isr]
+    in_sync = isr if selection is Selection.V0_8_0 else [each for each in alive if each in isr]
     if in_sync:
         return Election(_next(current, in_sync[0], isr), alive)
     if not unclean_allowed:
@@ -142,11 +138,13 @@ def controlled_shutdown(
     *,
     selection: Selection = Selection.V2_1,
 ) -> Election:
-    """The leader after brokers have asked to shut down: one that is live, in sync and stays. The ISR is what stays of
-    it. `live` does not contain those that shut down. Raises NoLeader."""
+    """The leader after brokers have asked to shut down: one that is in sync and stays, and is live (from 0.10.0 on).
+    The ISR is what stays of it. `live` does not contain those that shut down. Raises NoLeader."""
     isr = tuple(each for each in current.isr if each not in shutting_down)
-    order = isr if selection is Selection.V0_8_2 else assignment
-    chosen = next((each for each in order if each in live and each in isr), None)
+    if selection in _SHUTS_DOWN_BY_ISR:
+        chosen = next(iter(isr), None)
+    else:
+        chosen = next((each for each in assignment if each in live and each in isr), None)
     if chosen is None:
         raise NoLeader(f"no other in-sync replica is live (ISR {_listed(current.isr)}); start another one first")
     hears = live if selection is Selection.V1_1 else {*live, *shutting_down}
@@ -159,8 +157,10 @@ def without_replicas(
     """The leadership after replicas went offline; None if nothing changes.
 
     If the leader is among them, there is none. The last in-sync replicas that go stay in the ISR, so that the partition
-    remembers who has all its records, unless `empty_isr_allowed` (0.8.2, where unclean leader election is allowed). The
-    original does this for one replica after another, so it is the last of the ISR that stays.
+    remembers who has all its records, unless `empty_isr_allowed` (0.8.2, where unclean leader election is allowed).
+
+    If all of the ISR go at once, its last one stays. The original removes one replica after another, each with a leader
+    epoch of its own, in the order of a hash set (`ControllerContext.replicasOnBrokers`), and the last to go stays.
     """
     isr = tuple(each for each in current.isr if each not in gone)
     if not isr and not empty_isr_allowed:

@@ -5,7 +5,7 @@ came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that 
 
 As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when their disks fail,
 when topics are created, grow and are deleted, when leaders ask for another ISR, when brokers ask to shut down, and when
-other leaders or other replicas are asked for.
+other leaders or other replicas are asked for. Where it differs is in docs/broker.md, "How its controller differs".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from controller.deletions import Deletions
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
-from controller.leader_election import ElectionOrder, Selection
+from controller.leader_election import Selection
 from controller.reassignments import Reassignments
 from controller.request_batch import RequestBatch
 from controller.shutdowns import Shutdowns
@@ -66,11 +66,10 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 
 class ControllerMachine:
-    """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
-    in-sync replica leads after a failure; `selection`: after a controlled shutdown. `isr_read_back`: see
-    `controller.isr_requests`. `broker_epochs`: it tells lives of one broker apart, as from Kafka 2.2 on.
-    `imbalance_percentage`: see `WantedElections`. `awaits_deletion`: see `controller.reassignments`. `shrinks_first`:
-    see `ElectionBug`."""
+    """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `selection`: the
+    release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`. `broker_epochs`: it tells lives
+    of one broker apart, as from Kafka 2.2 on. `imbalance_percentage`: see `WantedElections`. `awaits_deletion`: see
+    `controller.reassignments`. `shrinks_first`: see `ElectionBug`."""
 
     def __init__(
         self,
@@ -78,7 +77,6 @@ class ControllerMachine:
         epoch: int,
         *,
         deletes_topics: bool = True,
-        order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         selection: Selection = Selection.V2_1,
         isr_read_back: bool = False,
         broker_epochs: bool = True,
@@ -90,7 +88,7 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
-        self._elections = Elections(self.cluster, epoch, self._batch, order, selection)
+        self._elections = Elections(self.cluster, epoch, self._batch, selection)
         self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch, first_only=shrinks_first)
         self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)

@@ -10,8 +10,8 @@ partitions that are asked for together, so that the znode of a topic is written 
 Kafka does not wait until brokers have deleted the replicas that are removed. So one stays on its disk if its broker is
 not registered then, or if the controller dies before the request has gone out: the topic's znode does not name it any
 more, and nobody asks again. With `awaits_deletion` the reassignment ends only once all are deleted; that of a broker
-that is gone waits for its return, as the deletion of a topic does. Until then a client's request is refused, and a
-tool's waits.
+that is gone waits for its return, as the deletion of a topic does. Until then a client's request is refused, also one
+to cancel, and a tool's waits.
 
 A new controller first goes on with what has begun, then with a tool's request. In Kafka it is the other way round: if
 the old replicas are out of the ISR already, another request has the new ones deleted, which are the only ones in sync.
@@ -121,13 +121,13 @@ class Reassignments:
         """Its assignment with both, or why it is refused. `validated`: unlike a tool, a client may ask for anything."""
         cluster = self._cluster
         known = cluster.assignment(partition) if partition in cluster.states else Assignment(())
-        if target is None:
-            return known.reassigned_to(known.origin) if known.is_reassigned else _NONE_IN_PROGRESS
         if self.step(partition) is ReassignmentStep.DELETING:
             return Rejected(
                 ErrorCode.REASSIGNMENT_IN_PROGRESS,
                 f"old replicas of {_name(partition)} are being deleted; ask again later",
             )
+        if target is None:
+            return known.reassigned_to(known.origin) if known.is_reassigned else _NONE_IN_PROGRESS
         found = known.reassigned_to(target)
         why = _invalid(target) if validated or not target else None
         missing = [each for each in found.adding if each not in cluster.live]
@@ -163,10 +163,14 @@ class Reassignments:
         return [*map(Log, told), TrimReassignment(dict.fromkeys(rejected))]
 
     def listed(self, asked: ReassignmentsListed) -> list[Instruction]:
-        """Answer the client."""
+        """Answer the client with what the topics' znodes say."""
         cluster = self._cluster
-        wanted = cluster.reassigning if asked.partitions is None else asked.partitions
-        found = {each: cluster.assignment(each) for each in sorted(wanted) if each in cluster.states}
+        wanted = [
+            each
+            for each in sorted(cluster.reassigning if asked.partitions is None else asked.partitions)
+            if each in cluster.states
+        ]
+        found = {each: self._unended.get(each) or cluster.assignment(each) for each in wanted}
         return [AnswerListing(asked, {each: its for each, its in found.items() if its.is_reassigned})]
 
     # -- what may let them go on ------------------------------------------------------------

@@ -379,8 +379,9 @@ class Reign:
         return PreferredRead(())
 
     async def _reassignment(self) -> ReassignmentRead | None:
-        """What the znode asks for; None if it is not there, or has been read. As in the original, one that cannot be
-        read stays, and a request that is written over another is not seen (Kafka 1.1 to 3.9)."""
+        """What the znode asks for; None if it is not there, or has been read. One that cannot be
+        read stays; in Kafka until the next reassignment ends or a client asks for one, because nothing is left of it
+        then. As in Kafka 1.1 to 3.9, a request that is written over another is not seen."""
         there = await self._client.ask(lambda session: session.exists(REASSIGNMENT, watch=True))
         self._watch(REASSIGNMENT, there)
         if there.value is None or there.value.czxid == self._reassignment_czxid:

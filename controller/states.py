@@ -30,7 +30,7 @@ class PartitionState(Enum):
 
 class ReplicaState(Enum):
     """- NON_EXISTENT: never created, or deleted and forgotten.
-    - NEW: assigned to a broker that has not been told of it yet.
+    - NEW: new in the assignment; its broker may only follow with it.
     - ONLINE: its broker is live, and leads or follows with it.
     - OFFLINE: its broker is gone or shuts down, its disk has failed, or it is about to be deleted.
     - DELETION_STARTED: its broker has been asked to delete it.

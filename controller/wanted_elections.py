@@ -3,8 +3,8 @@
 
 The *preferred* leader is the first of the assignment. It is elected if it is live and in sync, and nothing else is:
 where it is not, the leader stays. Three want it: a tool, by the znode `/admin/preferred_replica_election`, which is
-deleted after the attempt whatever came of it; a client, by an ElectLeaders request (KIP-183); and the controller, where
-too many of the partitions that a broker should lead are led by others.
+deleted after the attempt whatever came of it; a client, by an ElectLeaders request (KIP-183; KIP-460 for unclean ones);
+and the controller, where too many of the partitions that a broker should lead are led by others.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import TypeVar
 from controller.controller import Controller, Imbalance
 from controller.election import ElectionBug
 from controller.forms import ControllerForm
-from controller.leader_election import ElectionOrder, Selection
+from controller.leader_election import Selection
 from controller.placement import PlacementBug
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import Periods
@@ -40,8 +40,8 @@ class BrokerConfig:
     """A broker's settings, under Kafka's names and with the defaults of 3.9.1.
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
-    `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
-    failure; `lab_shutdown_selection`: which one leads after a controlled shutdown; `lab_isr_writer`: which broker
+    `lab_replication_rules`: how replicas agree on one log; `lab_leader_selection`: the release whose rules
+    choose leaders; `lab_isr_writer`: which broker
     writes another ISR; `lab_controller_form`: how its controller is elected and writes; `lab_fences_writes`, if False:
     its controller does not check the epoch when it writes; `lab_fences_orders`, if False: it obeys controllers of
     earlier epochs; `lab_isr_read_back`: see `controller.isr_requests`; `lab_reassignment_awaits_deletion`: see
@@ -97,8 +97,7 @@ class BrokerConfig:
     lab_controller_form: ControllerForm = ControllerForm.V2_1
     lab_fences_writes: bool = True
     lab_fences_orders: bool = True
-    lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
-    lab_shutdown_selection: Selection = Selection.V2_1
+    lab_leader_selection: Selection = Selection.V2_1
     lab_election_bug: ElectionBug | None = None
     lab_placement_bug: PlacementBug | None = None
     lab_refuses_before_append: bool = True

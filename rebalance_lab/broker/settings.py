@@ -15,7 +15,7 @@ from enum import IntEnum
 import msgspec
 
 from controller.forms import ControllerForm
-from controller.leader_election import ElectionOrder, Selection
+from controller.leader_election import Selection
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
@@ -332,10 +332,9 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("replica.lag.time.max.ms", _L, 30_000, field="replica_lag_time_max_ms"),
         Setting("replica.lag.max.messages", _L, None, _at_least(0), field="replica_lag_max_messages"),
         Setting("lab.acks.before.replication", _B, False, field="lab_acks_before_replication"),
-        Setting("lab.election.order", _S, "assignment", _one_of(*ElectionOrder), field="lab_election_order"),
         Setting("lab.isr.read.back", _B, False, field="lab_isr_read_back"),
         Setting("lab.isr.writer", _S, "controller", _one_of(*IsrWriter), field="lab_isr_writer"),
-        Setting("lab.shutdown.selection", _S, "2.1", _one_of(*Selection), field="lab_shutdown_selection"),
+        Setting("lab.leader.selection", _S, "2.1", _one_of(*Selection), field="lab_leader_selection"),
         Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
         Setting("lab.reassignment.awaits.deletion", _B, False, field="lab_reassignment_awaits_deletion"),
         Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),

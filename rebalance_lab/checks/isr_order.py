@@ -1,6 +1,7 @@
 """The next leader is the first replica of the ISR (claim E5b).
 
-The controlled shutdown of Kafka 0.8.2 chooses so. All other elections follow the assignment (`assignment_order`).
+Kafka 0.8.0 chooses so, and the controlled shutdown up to 0.9. All other elections follow the assignment
+(`assignment_order`).
 Elections decide it in which the two orders name different brokers, or neither names the leader (`leader_order`).
 
 Witness: the state before the election, and the one after.

@@ -4,8 +4,8 @@ The epoch of the controller stands in `/controller_epoch`, and each state of a p
 controller that wrote it. C4: a state is written in another epoch than the one that stands there at that moment, or in
 another session than that of the last election: by a broker that was deposed, or never elected. The same holds for the
 deletion of a topic or a state, which only controllers delete. Tools write topics' assignments as well: of these, only
-what a deposed controller writes is wrong. From Kafka 2.1 on a controller writes only together with a check of that
-znode (KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it
+what a deposed controller writes is wrong. From Kafka 2.1 on a controller writes these only together with a check of
+that znode (KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it
 has led the same partition before. A leader that writes its ISR itself (up to 2.6) writes the epoch of the controller
 that chose it, which may be over: such states, in which only the ISR changes, are left out.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.election import ElectionBug
-from controller.leader_election import ElectionOrder, Selection
+from controller.leader_election import Selection
 from controller.placement import PlacementBug
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
@@ -75,8 +75,8 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.FEWER_REPLICAS: ("lab_placement_bug", PlacementBug.FEWER_REPLICAS),
     BrokerPlant.DEPOSES: ("lab_election_bug", ElectionBug.DEPOSES),
     BrokerPlant.IGNORES_RACKS: ("lab_placement_bug", PlacementBug.IGNORES_RACKS),
-    BrokerPlant.BY_ISR: ("lab_election_order", ElectionOrder.ISR),
-    BrokerPlant.BY_ASSIGNMENT: ("lab_shutdown_selection", Selection.V2_1),
+    BrokerPlant.BY_ISR: ("lab_leader_selection", Selection.V0_8_0),
+    BrokerPlant.BY_ASSIGNMENT: ("lab_leader_selection", Selection.V2_1),
     BrokerPlant.REFUSES_LATE: ("lab_refuses_before_append", False),
     BrokerPlant.SMALL_ISR: ("lab_assumes_whole_isr", False),
     BrokerPlant.LEADS_TOO: ("lab_leads_as_first_of_isr", True),

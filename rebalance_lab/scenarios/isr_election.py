@@ -1,8 +1,8 @@
 """The next leader: is it the first of the ISR list, or the first of the assignment that is in sync (claims E5a, E5b)?
 
 The assignment is 1, 2, 3. Broker 2 goes and comes back, so that it stands last in the ISR, after 3. Then the leader,
-broker 1, goes: the ISR is 3, 2 and the assignment says 2, 3. Brokers go by dying, or by a controlled shutdown, for
-which `selection` names the release whose rule the controller follows. In the control all stay.
+broker 1, goes: the ISR is 3, 2 and the assignment says 2, 3. Brokers go by dying, or by a controlled shutdown;
+`selection` names the release whose rules the controller follows. In the control all stay.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def isr_election(lab: ReplicationLab) -> None:
     messages = plan.number("messages")
     await lab.assemble(
         controlled_shutdown_enable=plan.text("leaves") == SHUTS_DOWN,
-        lab_shutdown_selection=Selection(plan.text("selection")),
+        lab_leader_selection=Selection(plan.text("selection")),
     )
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "elections")
@@ -50,14 +50,16 @@ async def _bounce(lab: ReplicationLab, broker: BrokerNode) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Kafka elects in the order of the assignment, but for controlled shutdowns of 0.8.2, which take the ISR's.
+    """Kafka elects in the order of the assignment, but for 0.8.0 and for controlled shutdowns of 0.8.2, which take the
+    ISR's.
 
     A broker that comes back joins the ISR once it has reached the high watermark. If the leader looks right after that,
     and the broker has not been at the end of the log yet, it is dropped (early_shrink): in 1 of 60 trials.
     """
     if plan.control:
         return usual(REPLICATION)
-    by_isr = plan.text("leaves") == SHUTS_DOWN and plan.text("selection") == Selection.V0_8_2
+    selection = plan.text("selection")
+    by_isr = selection == Selection.V0_8_0 or (plan.text("leaves") == SHUTS_DOWN and selection == Selection.V0_8_2)
     isr_order, assignment_order = (Outcome.CLEAN, Outcome.VIOLATED) if by_isr else (Outcome.VIOLATED, Outcome.CLEAN)
     return usual(REPLICATION, isr_order=isr_order, assignment_order=assignment_order, early_shrink=None)
 
@@ -84,7 +86,7 @@ SCENARIO = Scenario(
     summary="the leader goes when the order of the ISR and that of the assignment differ",
     parameters=(
         Parameter("leaves", DIES, "", "how brokers go", choices=(DIES, SHUTS_DOWN)),
-        Parameter("selection", Selection.V2_1.value, "", "lab.shutdown.selection", choices=tuple(Selection)),
+        Parameter("selection", Selection.V2_1.value, "", "lab.leader.selection", choices=tuple(Selection)),
         *COMMON,
     ),
     script=isr_election,

@@ -60,8 +60,9 @@ LEDGER = read_ledger()
             "E5b",
             {
                 "controlled shutdown, 0.8.2": "reproduced",
-                "controlled shutdown, from 0.10.1 on": "refuted",
-                "after a failure": "refuted",
+                "controlled shutdown, from 0.10 on": "refuted",
+                "after a failure, 0.8.0": "reproduced",
+                "after a failure, from 0.8.2 on": "refuted",
                 "controlled shutdown, real 3.9.1": "refuted",
                 "after a failure, real 3.9.1": "refuted",
             },

@@ -38,6 +38,12 @@ def test_assignment_order_decides_not_the_isr_s() -> None:
     )
 
 
+def test_in_0_8_0_the_isr_s_order_decides() -> None:
+    """Claim E5b: `liveBrokersInIsr.head`."""
+    elected = offline((1, 2, 3), state(1, (4, 3, 2)), {2, 3}, unclean_allowed=False, selection=Selection.V0_8_0)
+    assert elected.leader_and_isr == LeaderAndIsr(3, 5, (3, 2))
+
+
 def test_a_live_replica_outside_the_isr_is_passed_over() -> None:
     assert offline((1, 2, 3), state(1, (1, 3)), {2, 3}, unclean_allowed=True).leader_and_isr == LeaderAndIsr(3, 5, (3,))
 
@@ -63,12 +69,24 @@ def test_a_reassigned_partition_is_led_by_a_target_replica() -> None:
 
 @pytest.mark.parametrize(
     ("selection", "leader", "receivers"),
-    [(Selection.V0_8_2, 3, (1, 2, 3)), (Selection.V1_1, 2, (2, 3)), (Selection.V2_1, 2, (1, 2, 3))],
+    [
+        (Selection.V0_8_0, 3, (1, 2, 3)),
+        (Selection.V0_8_2, 3, (1, 2, 3)),
+        (Selection.V1_1, 2, (2, 3)),
+        (Selection.V2_1, 2, (1, 2, 3)),
+    ],
 )
-def test_a_controlled_shutdown_in_three_versions(selection: Selection, leader: int, receivers: tuple[int, ...]) -> None:
+def test_a_controlled_shutdown_in_each_version(selection: Selection, leader: int, receivers: tuple[int, ...]) -> None:
     """Claim E5: with ISR [3, 2, 1] the version decides between its order and the assignment's."""
     elected = controlled_shutdown((1, 2, 3), state(1, (3, 2, 1)), {2, 3}, {1}, selection=selection)
     assert elected == Election(LeaderAndIsr(leader, 5, (3, 2)), receivers)
+
+
+@pytest.mark.parametrize("selection", [Selection.V0_8_0, Selection.V0_8_2])
+def test_a_controlled_shutdown_of_0_8_may_move_to_a_dead_broker(selection: Selection) -> None:
+    """`newIsr.headOption`: the head of what stays of the ISR, which nobody asks whether it is live."""
+    elected = controlled_shutdown((1, 2, 3), state(1, (3, 2, 1)), {2}, {1}, selection=selection)
+    assert elected == Election(LeaderAndIsr(3, 5, (3, 2)), (1, 2))
 
 
 @pytest.mark.parametrize(

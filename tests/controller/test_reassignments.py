@@ -149,9 +149,12 @@ def test_the_deletion_is_awaited_if_that_is_asked_for() -> None:
 def test_until_old_replicas_are_deleted_a_client_is_refused_and_a_tool_waits() -> None:
     it = moving(awaits_deletion=True)
     in_sync(it)
-    found = carried_out(it, ReassignmentAsked({T0: (4,)}, lambda _results: None))
-    (answer,) = [each for each in found if isinstance(each, AnswerReassignment)]
-    assert (why := answer.results[T0]) is not None and why.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
+    for target in ((4,), None):
+        found = carried_out(it, ReassignmentAsked({T0: target}, lambda _results: None))
+        (answer,) = [each for each in found if isinstance(each, AnswerReassignment)]
+        assert (why := answer.results[T0]) is not None and why.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
+    (listing,) = it.handle(ReassignmentsListed(None, lambda _found: None))
+    assert isinstance(listing, AnswerListing) and listing.found == {T0: BOTH}
     assert topics(carried_out(it, ReassignmentRead({T0: (2, 4)}))) == []
     assert topics(carried_out(it, ReplicasDeleted(1, (T0,)))) == [
         ({0: (2, 3)}, {}, {}),

@@ -24,14 +24,24 @@ def play(**settings: str) -> History:
     ("settings", "isr_order", "assignment_order"),
     [
         ({}, Outcome.VIOLATED, Outcome.CLEAN),
+        ({"selection": Selection.V0_8_0}, Outcome.CLEAN, Outcome.VIOLATED),
         ({"selection": Selection.V0_8_2}, Outcome.VIOLATED, Outcome.CLEAN),
+        ({**SHUTS_DOWN, "selection": Selection.V0_8_0}, Outcome.CLEAN, Outcome.VIOLATED),
         ({**SHUTS_DOWN, "selection": Selection.V0_8_2}, Outcome.CLEAN, Outcome.VIOLATED),
         ({**SHUTS_DOWN, "selection": Selection.V1_1}, Outcome.VIOLATED, Outcome.CLEAN),
         (SHUTS_DOWN, Outcome.VIOLATED, Outcome.CLEAN),
     ],
-    ids=["dies", "dies in 0.8.2", "shuts down in 0.8.2", "shuts down in 1.1", "shuts down in 2.1"],
+    ids=[
+        "dies",
+        "dies in 0.8.0",
+        "dies in 0.8.2",
+        "shuts down in 0.8.0",
+        "shuts down in 0.8.2",
+        "shuts down in 1.1",
+        "shuts down in 2.1",
+    ],
 )
-def test_only_a_controlled_shutdown_of_0_8_2_follows_the_isr(
+def test_only_0_8_0_and_a_controlled_shutdown_of_0_8_2_follow_the_isr(
     settings: dict[str, str], isr_order: Outcome, assignment_order: Outcome
 ) -> None:
     found = judge(play(**settings))
