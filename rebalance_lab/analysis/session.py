@@ -160,7 +160,7 @@ def start(
         given |= _watched(event_log, ui=ui) | dict(settings or {})
         conf = SparkConf(loadDefaults=False).setAll(sorted(given.items()))
         with _environment(given["spark.driver.host"]):
-            gateway = _launch(conf, scratch.folder)
+            gateway = _launch(conf, scratch)
             undo.callback(_end, gateway)
             try:
                 context = SparkContext(conf=conf, gateway=gateway)
@@ -290,16 +290,19 @@ def _environment(address: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _launch(conf: SparkConf, folder: Path) -> Any:
+def _launch(conf: SparkConf, scratch: Scratch) -> Any:
     """Start the JVM; what it prints, its warnings about itself too, goes to a log, not to the terminal.
 
     `SparkSession.builder` (PySpark 4.3) cannot do that: it starts the JVM on the terminal's stderr, so that Spark
     is not quiet and a failed start cannot quote the JVM. Nor does it end the JVM with the session (see `_end`).
+
+    The JVM holds the folder's lock as well. If this process is killed while the JVM starts, the folder stays until the
+    JVM has noticed: without it the JVM fails to say its port, and lives on for good.
     """
-    log = folder / "spark.log"
-    with log.open("wb") as sink, _temporary_files_in(folder):
+    log = scratch.folder / "spark.log"
+    with log.open("wb") as sink, _temporary_files_in(scratch.folder):
         try:
-            return launch_gateway(conf, {"stdout": sink, "stderr": subprocess.STDOUT})
+            return launch_gateway(conf, {"stdout": sink, "stderr": subprocess.STDOUT, "pass_fds": [scratch.lock]})
         except (PySparkRuntimeError, OSError) as error:
             problem = java_problem()
             if problem is None:

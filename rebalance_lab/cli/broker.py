@@ -128,15 +128,28 @@ def _run(settings: BrokerSettings, data: Path, *, as_json: bool) -> None:
             live.loop.add_signal_handler(each, closing.raise_)
         environment = live_environment(f"broker-{number}", live, Unrecorded(), os.getpid(), storage=data)
 
+        unheard: list[OSError] = []
+
         def report(event: str, detail: dict[str, object]) -> None:
             if event == "registered":
-                print_json({"broker": number, "bootstrap": f"{detail['host']}:{detail['port']}", "pid": os.getpid()})
-                if not as_json:
-                    _say(f"broker {number} serves at {detail['host']}:{detail['port']}; Ctrl-C ends it")
+                try:
+                    _say_where(number, f"{detail['host']}:{detail['port']}", as_json=as_json)
+                except OSError as error:  # its id would stay taken if it did not close
+                    unheard.append(error)
+                    closing.raise_()
             elif event in TOLD:
                 _say(": ".join(filter(None, (TOLD[event], _because(detail)))))
 
         live.run(Broker(environment, settings, report).run(closing), f"broker {number}")
+        for error in unheard:
+            raise error
+
+
+def _say_where(number: int, address: str, *, as_json: bool) -> None:
+    """Raises OSError."""
+    print_json({"broker": number, "bootstrap": address, "pid": os.getpid()})
+    if not as_json:
+        _say(f"broker {number} serves at {address}; Ctrl-C ends it")
 
 
 def _because(detail: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from rebalance_lab.analysis.errors import SparkStartError, TablesError
 from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE, UNKNOWN
 from rebalance_lab.history.disk import NO_SPACE
-from rebalance_lab.history.files import HistoryError
+from rebalance_lab.history.files import HistoryError, is_stream
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.subjects.zk_group.cluster import FixtureConflict
 from rebalance_lab.trials.api import remove_unfinished
@@ -52,6 +53,8 @@ def spoken() -> Iterator[None]:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
+        if error.filename is None and error.errno in NO_SPACE:  # errors of files name them
+            raise Failure(f"cannot write to standard output: {error.strerror}") from error
         where = f"{error.filename}: " if error.filename is not None else ""
         then = "; free some space, or choose another place" if error.errno in NO_SPACE else ""
         raise Failure(f"{where}{error.strerror or error}{then}") from error
@@ -72,7 +75,8 @@ def must_be_writable(folder: Path, what: str, instead: str) -> None:
         with TemporaryFile(dir=folder):  # without a name: other commands may be trying the same store
             pass
     except OSError as error:
-        raise Failure(f"cannot write {what}: {error.strerror}; choose {instead}") from error
+        why = f"{folder} is not a folder" if isinstance(error, FileExistsError) else error.strerror
+        raise Failure(f"cannot write {what}: {why}; choose {instead}") from error
 
 
 def must_be_file(file: Path, option: str) -> None:
@@ -80,7 +84,9 @@ def must_be_file(file: Path, option: str) -> None:
     written to, or if the file is a folder. `option`: which names the file."""
     if file.is_dir():
         raise Failure(f"{option} {file} is a folder; name a file")
-    must_be_writable(file.parent, f"{option} {file}", "another file")
+    if not is_stream(file):
+        written = Path(os.path.realpath(file)) if file.is_symlink() else file
+        must_be_writable(written.parent, f"{option} {file}", "another file")
 
 
 def exit_code(statuses: Collection[str]) -> int:

@@ -86,10 +86,7 @@ def topics(
         ),
     ] = False,
     brokers: Annotated[
-        int,
-        typer.Option(
-            "--brokers", help="With --fixture: number of broker znodes, with ids from 0.", min=0, max=MOST_BROKERS
-        ),
+        int, typer.Option("--brokers", help="With --fixture: number of broker znodes.", min=0, max=MOST_BROKERS)
     ] = 1,
     timeout_ms: TimeoutOption = TIMEOUT_MS,
     as_json: JsonOption = False,

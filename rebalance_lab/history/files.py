@@ -115,8 +115,14 @@ def seal(folder: Path, trial: Trial) -> None:
 
 
 def write_whole(out: Path, content: bytes) -> None:
-    """Write a file in one rename, so that nobody reads a part of it, also if there is no space for it. Raises OSError,
-    which names the file."""
+    """Write a file in one rename, so that nobody reads a part of it, also if there is no space for it. Of a link the
+    target is written, and the link stays. What is no file, as a pipe, is written to. Raises OSError, which names the
+    file."""
+    if is_stream(out):
+        with writing(out):
+            out.write_bytes(content)
+        return
+    out = Path(os.path.realpath(out))
     part = out.with_name(f"{out.name}.part")
     try:
         with writing(out):
@@ -127,6 +133,11 @@ def write_whole(out: Path, content: bytes) -> None:
         raise
 
 
+def is_stream(path: Path) -> bool:
+    """Whether it is there and cannot be replaced by a file: a device, a pipe, or an open file by its descriptor."""
+    return (path.exists() and not path.is_file()) or str(path.absolute()).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+
+
 def _fields_digest(fields: dict[str, object]) -> str:
     """SHA-256 over the fields as one line of JSON, in the order of their names."""
     return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()
@@ -135,6 +146,8 @@ def _fields_digest(fields: dict[str, object]) -> str:
 def read_trial(folder: Path) -> Trial:
     """The trial in a folder. Raises HistoryError as `parse_trial`, and if there is none."""
     path = folder / TRIAL_FILE
+    if path.exists() and not path.is_file():
+        raise HistoryError(f"{path} is not a file")
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -168,8 +181,10 @@ def parse_trial(text: bytes, where: str) -> Trial:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of one file. A last line that kill -9 cut off is left out. Any other broken line raises
-    HistoryError."""
+    """The events of one file. A last line that kill -9 cut off is left out. Any other broken line raises HistoryError,
+    and so does what is no file: a pipe would be read for ever."""
+    if not path.is_file():
+        raise HistoryError(f"{path} is not a file")
     return parse_events(path.read_bytes(), str(path))
 
 

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import islice, product
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TypeVar, Unpack
 
@@ -324,10 +326,22 @@ def each_in(lanes: Sequence[Lane], each: Callable[[Plan], R]) -> Iterator[R]:
 
 
 def _pool(lane: Lane) -> ProcessPoolExecutor:
+    _start_resource_tracker()
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
         lane.processes, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(), lane.niceness)
     )
+
+
+def _start_resource_tracker() -> None:
+    """Start the process of `multiprocessing` that removes semaphores, deaf to SIGHUP. It ignores SIGINT and SIGTERM,
+    but would die of the SIGHUP that a terminal sends to all when it closes. What is blocked here stays so in a
+    child."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker(parent_pid: int, niceness: int) -> None:

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.session import LocalSpark, java_problem
+from rebalance_lab.history.scratch import orphans, remove_whole
 from rebalance_lab.kernel.interruption import Interrupted, interruptible
 from rebalance_lab.world.process.states import RunState, wait_for_state
 
@@ -106,6 +109,38 @@ def fake_java(folder: Path, version: str) -> Path:
     )
     java.chmod(0o755)
     return folder
+
+
+def _jvm_of(process: subprocess.Popen[bytes]) -> psutil.Process:
+    """The JVM of Spark, once it has begun. A shell and another JVM come before it."""
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                words = child.cmdline()
+                if "org.apache.spark.deploy.SparkSubmit" in words and "org.apache.spark.launcher.Main" not in words:
+                    return child
+        time.sleep(0.005)
+    raise AssertionError("Spark's JVM did not begin")
+
+
+@pytest.mark.slow
+def test_a_start_that_is_killed_leaves_no_jvm(tmp_path: Path) -> None:
+    """Others remove what it left at once. The JVM needs the folder to say its port, and lives on if it cannot."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    start = "from rebalance_lab.analysis import session; session.start()"
+    with subprocess.Popen([sys.executable, "-c", start], env=environment, cwd=tmp_path) as process:
+        jvm = _jvm_of(process)
+        process.kill()
+    give_up = time.monotonic() + 60
+    while list(tmp_path.iterdir()) and time.monotonic() < give_up:
+        for orphan in orphans(tmp_path, f"{session.PREFIX}*"):
+            remove_whole(orphan)
+        time.sleep(0.02)
+    _, alive = psutil.wait_procs([jvm], timeout=max(0, give_up - time.monotonic()))
+    for each in alive:
+        each.kill()
+    assert (alive, list(tmp_path.iterdir())) == ([], [])
 
 
 @pytest.mark.parametrize(

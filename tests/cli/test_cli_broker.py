@@ -87,6 +87,7 @@ class Muted:
         self._server = server
         self._word = word
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = [self._listener]
         self.address = address(self._listener)
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -94,7 +95,9 @@ class Muted:
         with suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
+                self._sockets.append(client)
                 server = socket.create_connection(("127.0.0.1", self._server.port))
+                self._sockets.append(server)
                 for each in ((client, server), (server, client)):
                     threading.Thread(target=self._forward, args=each, daemon=True).start()
 
@@ -108,7 +111,8 @@ class Muted:
             target.close()
 
     def close(self) -> None:
-        self._listener.close()
+        for each in self._sockets:
+            each.close()
 
 
 @pytest.fixture(params=[b"/cluster/id", b"/brokers/ids/7"], ids=["cluster id", "registration"])
@@ -161,6 +165,20 @@ def test_a_port_in_use_and_an_id_that_is_taken(
         next_line(process)
         said = command.refused("broker", *where[:2], "--data", tmp_path / "other", "--id", 3)
         assert said.startswith("broker id 3 is taken: /brokers/ids/3 is of session ")
+        assert end(process, signal.SIGTERM).code == 0
+
+
+def test_a_broker_that_cannot_say_its_address_gives_its_id_back(
+    fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    where = ["--zookeeper", fixture_zookeeper.connect_string, "--data", tmp_path / "data", "--id", 6]
+    line = ["bash", "-c", 'exec "$@" >/dev/full', "bash"]
+    with background("broker", *where, before=line) as process:
+        assert process.wait(LIMIT_S) == 2
+        assert process.stderr is not None
+        assert "cannot write to standard output: No space left on device" in process.stderr.read()
+    with background("broker", *where, "--json") as process:
+        next_line(process)
         assert end(process, signal.SIGTERM).code == 0
 
 

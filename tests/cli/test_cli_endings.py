@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, commands
 
 from rebalance_lab.cli import main, scenarios
 from rebalance_lab.cli.at_once import FOREGROUND
+from rebalance_lab.history.files import trial_folders
 from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, Interruption
 from rebalance_lab.trials import api
 
@@ -32,15 +34,33 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     ("line", "why"),
     [
         ("lab scenarios >&-", "standard output is closed; send it to a file, or to /dev/null"),
-        ("lab scenarios >/dev/full", "No space left on device"),
-        ("lab run herd >/dev/full", "No space left on device"),
-        ("lab whatif place --help >/dev/full", "No space left on device"),
+        ("lab scenarios >/dev/full", "cannot write to standard output: No space left on device"),
+        ("lab run herd >/dev/full", "cannot write to standard output: No space left on device"),
+        ("lab whatif place --help >/dev/full", "cannot write to standard output: No space left on device"),
     ],
 )
 def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path, line: str, why: str) -> None:
     ended = shell(line, tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert why in ended.stderr
+
+
+def test_a_terminal_that_closes_ends_a_sweep_in_one_line(tmp_path: Path) -> None:
+    """It sends SIGHUP to all processes, also to the one that removes semaphores."""
+    arguments = ["sweep", "zombie", "--seeds", "4000"]
+    process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, cwd=tmp_path, start_new_session=True)
+    try:
+        give_up = time.monotonic() + LIMIT_S
+        while not trial_folders(tmp_path / "trials"):
+            assert process.poll() is None and time.monotonic() < give_up
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGHUP)
+        _, err = process.communicate(timeout=LIMIT_S)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGHUP, err
+    assert err.startswith(b"rebalance-lab: interrupted by SIGHUP;"), err
+    assert err.count(b"\n") == 1, err
 
 
 def test_without_a_place_for_errors_the_exit_code_says_it(tmp_path: Path) -> None:
@@ -293,7 +313,7 @@ def test_a_place_where_nothing_can_be_written_is_told_before_the_work(
     option = arguments[-1]
     assert command.refused(*arguments, "folder.svg") == f"{option} folder.svg is a folder; name a file"
     told = command.refused(*arguments, "a.file/page.svg")
-    assert told == f"cannot write {option} a.file/page.svg: File exists; choose another file"
+    assert told == f"cannot write {option} a.file/page.svg: a.file is not a folder; choose another file"
     if arguments[0] == "report":
         for name in (".", "..", "/"):
             assert command.refused(*arguments, name) == f"{option} {name} is a folder; name a file"

@@ -144,7 +144,7 @@ def test_a_store_that_is_a_file(command: CommandLine, tmp_path) -> None:
     store = tmp_path / "store"
     store.touch()
     line = command.refused("run", "zombie", "--store", store)
-    assert line == f"cannot write to the store {store}: File exists; choose another with --store"
+    assert line == f"cannot write to the store {store}: {store} is not a folder; choose another with --store"
 
 
 def test_commands_may_try_one_store_at_the_same_time(tmp_path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -347,3 +348,45 @@ def test_a_file_is_written_whole_or_not_at_all(
     assert renames.seen == [before]
     found = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
     assert found == ({out.name: b"new"} if not fail else {out.name: before} if before else {})
+
+
+def test_a_link_stays_and_leads_to_what_is_written(tmp_path: Path) -> None:
+    link, page = tmp_path / "link", tmp_path / "page.html"
+    link.symlink_to(page.name)
+    for content in (b"one", b"two"):
+        write_whole(link, content)
+        assert (link.is_symlink(), page.read_bytes()) == (True, content)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(fifo, b"page")
+    assert os.read(reading, 100) == b"page"
+    os.close(reading)
+    assert fifo.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["fifo"]
+
+
+def test_an_open_file_is_written_by_its_descriptor(tmp_path: Path) -> None:
+    with (tmp_path / "page.html").open("wb") as page:
+        before = os.fstat(page.fileno()).st_ino
+        write_whole(Path(f"/dev/fd/{page.fileno()}"), b"page")
+    assert (tmp_path / "page.html").read_bytes() == b"page"
+    assert (tmp_path / "page.html").stat().st_ino == before
+
+
+def test_a_full_device_stays_and_is_named() -> None:
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write_whole(Path("/dev/full"), b"page")
+    assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.parametrize("name", ["trial.json", "b1.jsonl"])
+def test_a_pipe_in_a_trial_is_not_read_for_ever(tmp_path: Path, name: str) -> None:
+    seal(tmp_path, TRIAL)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(HistoryError, match=f"{re.escape(name)} is not a file"):
+        load(tmp_path)

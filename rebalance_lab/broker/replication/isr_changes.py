@@ -1,7 +1,7 @@
 """How leaders have a change of their ISR written.
 
-From Kafka 2.7 on a leader asks the controller, which writes it (AlterIsr, later AlterPartition, KIP-497). How leaders wrote it
-themselves before is in `isr_writes`.
+From Kafka 2.7 on a leader asks the controller, which writes it (AlterIsr, later AlterPartition, KIP-497). How leaders
+wrote it themselves before is in `isr_writes`.
 """
 
 from __future__ import annotations
