@@ -127,7 +127,7 @@ def test_a_server_that_goes_comes_back_and_comes_back_without_its_past(command: 
     with server.running() as where:
         command("topics", "--zookeeper", where, "--fixture", "--create", "t", "--partitions", 2)
         # longer than a server takes to come back on a busy machine
-        session = ["--config", "zookeeper.session.timeout.ms=4000"]
+        session = ["--config", "zookeeper.session.timeout.ms=10000"]
         joining = background("join", "--zookeeper", where, "--group", "g", "--topic", "t", *session)
         member = joining.__enter__()
         assert told(member).startswith("joining as ")
