@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -110,6 +111,9 @@ class LocalSpark:
             ends.enter_context(undisturbed())
             ends.callback(self.scratch.remove)
             ends.callback(_end, self.gateway)
+            ends.enter_context(warnings.catch_warnings())
+            # PySpark warns if a signal has broken off what it asked the JVM. `_end` ends the JVM in any case.
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
             ends.callback(self.session.stop)
 
     def __enter__(self) -> Self:
