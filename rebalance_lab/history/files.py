@@ -183,7 +183,7 @@ def parse_trial(text: bytes, where: str) -> Trial:
 def read_events(path: Path) -> Iterator[Event]:
     """The events of one file. A last line that kill -9 cut off is left out. Any other broken line raises HistoryError,
     and so does what is no file: a pipe would be read for ever."""
-    if not path.is_file():
+    if path.exists() and not path.is_file():
         raise HistoryError(f"{path} is not a file")
     return parse_events(path.read_bytes(), str(path))
 

@@ -46,7 +46,7 @@ def store_imperfect(store: Path) -> dict[str, str]:
         "no-seal": r"no-seal/trial\.json cannot be read",
         "broken-line": r"broken-line/\w+\.jsonl:1 is not an event",
         "changed": "changed was changed after it was sealed",
-        "folder-for-file": "folder-for-file cannot be read: .*Is a directory",
+        "folder-for-file": r"folder-for-file/m9\.jsonl is not a file",
         "deleted": "deleted holds no trial.json",
         "of-no-recorder": r"^trial of-no-recorder: event \('m1', 0\)",
     }
