@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,6 +162,7 @@ def start(
         undo.callback(scratch.remove)
         given = _settings_for(scratch.folder, cores, master)
         given |= _watched(event_log, ui=ui) | dict(settings or {})
+        logs_before = set(event_log.iterdir()) if event_log else set()
         conf = SparkConf(loadDefaults=False).setAll(sorted(given.items()))
         with _environment(given["spark.driver.host"]):
             gateway = _launch(conf, scratch)
@@ -171,7 +172,7 @@ def start(
                 session = SparkSession(context)
             except (Py4JError, PySparkException) as error:
                 if event_log is not None and is_for_want_of_space(error, event_log):
-                    _remove_empty_logs(event_log)
+                    _remove_empty_logs(event_log, logs_before)
                     raise no_space(event_log) from error
                 told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
                 raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
@@ -181,10 +182,10 @@ def start(
     return LocalSpark(session, scratch, gateway, context.uiWebUrl)
 
 
-def _remove_empty_logs(event_log: Path) -> None:
-    """Remove the event log of a Spark that could not start for want of space. Spark names its folder, and has not
-    written an event."""
-    for folder in event_log.glob("eventlog_v2_*"):
+def _remove_empty_logs(event_log: Path, before: Collection[Path]) -> None:
+    """Remove the event log of a Spark that could not start for want of space. Spark has named its folder, and has not
+    written an event. `before`: what was there before it."""
+    for folder in [each for each in event_log.glob("eventlog_v2_*") if each not in before]:
         if folder.is_dir() and not any(folder.glob("events_*")):
             shutil.rmtree(folder, ignore_errors=True)
 
