@@ -49,8 +49,8 @@ class _UnderWay:
 
 
 class Elections:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests. `selection`: the release
-    whose rules choose leaders."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests. `selection`: the release whose rules choose
+    leaders."""
 
     def __init__(
         self,

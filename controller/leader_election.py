@@ -53,7 +53,7 @@ class Selection(StrEnum):
 
     V0_8_0 = "0.8.0"  # the first of the ISR, also after a failure
     V0_8_2 = "0.8.2"  # after a failure the first of the assignment; for a shutdown the first of the ISR, live or not
-    V1_1 = "1.1"  # the first of the assignment (KAFKA-3670, 0.10.0); who shuts down does not hear of it (KAFKA-7482)
+    V1_1 = "1.1"  # the first of the assignment (KAFKA-3670); the one that shuts down does not hear of it (KAFKA-7482)
     V2_1 = "2.1"  # the first of the assignment; the broker that shuts down hears of it
 
 
@@ -138,8 +138,9 @@ def controlled_shutdown(
     *,
     selection: Selection = Selection.V2_1,
 ) -> Election:
-    """The leader after brokers have asked to shut down: one that is in sync and stays, and is live (from 0.10.0 on).
-    The ISR is what stays of it. `live` does not contain those that shut down. Raises NoLeader."""
+    """The leader after brokers have asked to shut down: one that is in sync and stays. From 0.10.0 on it is live as
+    well; before, nobody asks. The ISR is what stays of it. `live` does not contain those that shut down. Raises
+    NoLeader."""
     isr = tuple(each for each in current.isr if each not in shutting_down)
     if selection in _SHUTS_DOWN_BY_ISR:
         chosen = next(iter(isr), None)

@@ -116,7 +116,7 @@ def seal(folder: Path, trial: Trial) -> None:
 
 def write_whole(out: Path, content: bytes) -> None:
     """Write a file in one rename, so that nobody reads a part of it, also if there is no space for it. Of a link the
-    target is written, and the link stays. What is no file, as a pipe, is written to. Raises OSError, which names the
+    target is written, and the link stays. A device or a pipe is written to. Raises OSError, which names the
     file."""
     if is_stream(out):
         with writing(out):
@@ -182,7 +182,7 @@ def parse_trial(text: bytes, where: str) -> Trial:
 
 def read_events(path: Path) -> Iterator[Event]:
     """The events of one file. A last line that kill -9 cut off is left out. Any other broken line raises HistoryError,
-    and so does what is no file: a pipe would be read for ever."""
+    and so does anything but a file: a pipe would be read for ever."""
     if path.exists() and not path.is_file():
         raise HistoryError(f"{path} is not a file")
     return parse_events(path.read_bytes(), str(path))

@@ -2,8 +2,8 @@
 
 A command joins by a line in COMMANDS. One that is not there has its reason in NOT_SHOT_AT. Each command is run once
 without a shot. How long that takes is divided into as many equal parts as there are shots, and each part gets one at a
-random moment. Shots are fired side by side, each in a folder of its own. Nothing may carry on after a signal, nor leave
-a file that it does not leave when it runs to its end.
+random moment. Shots are fired side by side, each in a folder of its own. No command may carry on after a signal, nor
+leave a file that it does not leave when it runs to its end.
 """
 
 from __future__ import annotations
