@@ -128,6 +128,12 @@ class Controller:
         if self._reigning is not None:
             self._reigning.put(SettingsChanged(topics))
 
+    def reelect(self, why: str) -> None:
+        """Resign, and stand for election again. `/controller` stays: what Kafka does with an expired session, which has
+        none any more. In a session that goes on, nobody can be elected after that (KAFKA-13461)."""
+        if self._reigning is not None:
+            self._reigning.end(why)
+
     def ask_isr(
         self, broker_id: int, broker_epoch: int, wanted: Mapping[TopicPartition, IsrWanted]
     ) -> Future[IsrAnswer]:

@@ -142,7 +142,7 @@ class Reign:
         self._knows = knows
         self._known: dict[TopicPartition, Stored] = {}
         self._reassignment_czxid: int | None = None
-        self._events: Mailbox[str | Stimulus] = Mailbox("events of the controller", EVENTS_LIMIT)
+        self._events: Mailbox[str | Stimulus | ControllerMoved] = Mailbox("events of the controller", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
 
     async def run(self) -> None:
@@ -155,11 +155,17 @@ class Reign:
         self._events.put(PREFERRED_ELECTION)
         while True:
             event = await self._events.get()
+            if isinstance(event, ControllerMoved):
+                raise event
             await self._handle(await self._read(event) if isinstance(event, str) else event)
 
     def put(self, stimulus: Stimulus) -> None:
         """Handle it after all that waits already."""
         self._events.put(stimulus)
+
+    def end(self, why: str) -> None:
+        """Have `run` raise ControllerMoved after all that waits already."""
+        self._events.put(ControllerMoved(why))
 
     async def _handle(self, stimulus: Stimulus | None) -> None:
         """Carry out all that follows from a stimulus. What came of it is handled once all is carried out."""

@@ -47,7 +47,7 @@ from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShut
 from rebalance_lab.wire.kafka.sentinels import NO_BROKER_EPOCH
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
 from rebalance_lab.world.network import Address, Limits
-from rebalance_lab.world.ports import Environment, ZooKeeper
+from rebalance_lab.world.ports import Environment, SessionEventKind, ZooKeeper
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 T = TypeVar("T")
@@ -357,6 +357,8 @@ class Broker:
         while True:
             event = await session.events.get()
             self._report("zookeeper", {"message": f"the connection to ZooKeeper: {event.kind.value}"})
+            if event.kind is SessionEventKind.CONNECTED and self._settings.config.lab_resigns_on_reconnect:
+                self._reelect()
 
     async def _register_and_stand(self, client: PipelinedClient, address: Address) -> None:
         """Register, then stand for election as the controller."""
@@ -397,6 +399,11 @@ class Broker:
             knows=self._controller_knows,
         )
         await self._controller.run()
+
+    def _reelect(self) -> None:
+        """Nothing happens at the first connection of a session: its controller does not stand yet."""
+        if self._controller is not None:
+            self._controller.reelect("it is connected to ZooKeeper again")
 
     def _settings_changed(self, topics: Collection[str]) -> None:
         if self._controller is not None:

@@ -46,7 +46,8 @@ class BrokerConfig:
     its controller does not check the epoch when it writes; `lab_fences_orders`, if False: it obeys controllers of
     earlier epochs; `lab_isr_read_back`: see `controller.isr_requests`; `lab_reassignment_awaits_deletion`: see
     `controller.reassignments`; `lab_broker_epochs`: whether the controller tells lives of one broker apart, as from 2.2
-    on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
+    on (KAFKA-7235); `lab_resigns_on_reconnect`: whether the controller resigns when its session is connected again
+    (KAFKA-13461); `lab_leader_grace`: whether followers have time to
     find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
     that is too small (KAFKA-19996); `lab_halts`: see `broker.halting`. These are the lab's own. Planted mistakes:
     `lab_election_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
@@ -116,6 +117,7 @@ class BrokerConfig:
     lab_never_answers: bool = False
     lab_never_resigns: bool = False
     lab_broker_epochs: bool = True
+    lab_resigns_on_reconnect: bool = False
     lab_halts: bool = False
     lab_removes_partitions: bool = False
 

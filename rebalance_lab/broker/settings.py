@@ -339,6 +339,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.reassignment.awaits.deletion", _B, False, field="lab_reassignment_awaits_deletion"),
         Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),
         Setting("lab.controller.form", _S, "2.1", _one_of(*ControllerForm), field="lab_controller_form"),
+        Setting("lab.resigns.on.reconnect", _B, False, field="lab_resigns_on_reconnect"),
         Setting("lab.fences.writes", _B, True, field="lab_fences_writes"),
         Setting("lab.fences.orders", _B, True, field="lab_fences_orders"),
         Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),

@@ -188,7 +188,10 @@ CHECK = Check(
     compares=(Layer.REGISTRY, Layer.BELIEF),
     meaning="Two brokers took themselves for the controller of one epoch, or an election did not raise the epoch.",
     together="One of them has won the election, and the other acts as if it had.",
-    plants=(Planted("repeats-controller-epoch", "controller-race", settings={}),),
+    plants=(
+        Planted("repeats-controller-epoch", "controller-race", settings={}),
+        Planted("resigns-on-reconnect", "idle-controller", settings={"keeps_reign": "true"}),
+    ),
     judge=judge,
     applies_to=(REPLICATION,),
     looks_at=elections,

@@ -54,6 +54,7 @@ class BrokerPlant(PlantedBug):
     REMOVES_PARTITIONS = "removes-partitions", "a broker that takes partitions from a topic if a client asks for it"
     FORGETS_DELETIONS = "forgets-deletions", "a controller that does not go on with deletions that another began"
     FORGETS_NEW = "forgets-new-partitions", "a controller that elects nobody for partitions that never had a leader"
+    IDLES = "resigns-on-reconnect", "a controller that resigns when it is connected again, and keeps /controller"
     IDS_ONLY = "looks-at-ids-only", "a controller that takes a broker which died and came back for one that stayed"
 
 
@@ -82,6 +83,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.LEADS_TOO: ("lab_leads_as_first_of_isr", True),
     BrokerPlant.NO_GRACE: ("lab_leader_grace", False),
     BrokerPlant.EARLY: ("lab_acks_before_replication", True),
+    BrokerPlant.IDLES: ("lab_resigns_on_reconnect", True),
     BrokerPlant.IDS_ONLY: ("lab_broker_epochs", False),
     BrokerPlant.LATE_ORDERS: ("lab_obeys_late_orders", True),
     BrokerPlant.KEEPS_FETCHERS: ("lab_keeps_fetchers", True),

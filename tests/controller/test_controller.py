@@ -160,6 +160,40 @@ def test_a_controller_whose_znode_is_gone_stands_again() -> None:
     Stage().play(story)
 
 
+def test_a_controller_that_resigns_in_a_session_that_goes_on_lets_nobody_be_elected() -> None:
+    """KAFKA-13461."""
+
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        first = stage.candidate(1)
+        await stage.settle()
+        second = stage.candidate(2)
+        first.controller.reelect("connected again")
+        await stage.write_topic("t", {0: (1,)})
+        await stage.tasks.sleep(4_000_000)
+        assert first.said("resigned") == [{"why": "connected again"}]
+        assert (first.epochs, second.epochs) == ([1], [])
+        assert await stage.there(CONTROLLER)
+        await stage.remove(CONTROLLER)
+        await stage.settle()
+        assert [*first.epochs[1:], *second.epochs] == [2]
+
+    Stage().play(story)
+
+
+def test_a_broker_that_does_not_reign_has_nothing_to_resign() -> None:
+    async def story(stage: Stage) -> None:
+        stage.candidate(1)
+        await stage.settle()
+        second = stage.candidate(2)
+        await stage.settle()
+        second.controller.reelect("connected again")
+        await stage.settle()
+        assert second.said("resigned") == []
+
+    Stage().play(story)
+
+
 def test_a_deleted_topic_is_gone_with_all_its_znodes() -> None:
     async def story(stage: Stage) -> None:
         await stage.register(1)

@@ -41,6 +41,7 @@ PLANS = {
     "an ISR that flaps": (contained("isr-flap"), "kill"),
     "a frozen ISR": (contained("frozen-isr"), "link-cut"),
     "a bounce that is missed": (contained("missed-bounce", **SLOW_RESTART), "pause"),
+    "a controller that does not run": (contained("idle-controller"), "server-kill"),
     "the last replica standing": (contained("last-replica-standing"), "power-loss"),
     "E7: the last in sync leads": (contained("all-replicas-down"), "kill"),
     "E7: the first to return leads": (contained("all-replicas-down", unclean="true"), "kill"),

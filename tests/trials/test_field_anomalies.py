@@ -1,7 +1,9 @@
 """What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, a leader
-that drops followers as it starts, and an ISR that flaps."""
+that drops followers as it starts, an ISR that flaps, and a controller that does not run."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -49,6 +51,18 @@ def test_broker_epochs_tell_two_lives_apart(who: str) -> None:
         assert finding.measures == {"count": 0, "roles": 4}
 
 
+def test_a_controller_that_keeps_its_znode_and_does_not_run() -> None:
+    for seed in range(1, 5):
+        finding = run("idle-controller", seed)["two_controllers"]
+        assert re.fullmatch(r"at rest b\d, which has won epoch 1, does not control", finding.why)
+
+
+def test_a_controller_that_keeps_its_reign_runs_on() -> None:
+    for seed in range(1, 5):
+        finding = run("idle-controller", seed, keeps_reign="true")["two_controllers"]
+        assert finding.measures["elections"] == 2  # the operator asked for the second
+
+
 def test_a_new_leader_drops_a_follower_that_lacks_nothing() -> None:
     for seed in range(1, 5):
         measures = run("leader-start", seed)["early_shrink"].measures
@@ -74,7 +88,9 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
         assert run("isr-flap", seed, min_isr="1")["early_shrink"].measures["count"] == 0
 
 
-@pytest.mark.parametrize("name", ["last-replica-standing", "missed-bounce", "leader-start", "isr-flap"])
+@pytest.mark.parametrize(
+    "name", ["last-replica-standing", "missed-bounce", "leader-start", "isr-flap", "idle-controller"]
+)
 def test_the_controls(name: str) -> None:
     outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
     assert set(outcomes.values()) == {Outcome.CLEAN}
@@ -91,6 +107,8 @@ def test_the_controls(name: str) -> None:
         ("isr-flap", {"brokers": "4"}, "brokers=4: must be 3"),
         ("isr-flap", {"messages": "1020"}, "messages=1020: must be above 1020"),
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("idle-controller", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("idle-controller", {"down_ms": "9001"}, "down_ms=9001: must be half of session_timeout_ms=18000 at most"),
         ("missed-bounce", {"pause_ms": "6001"}, "pause_ms=6001: must be a third of session_timeout_ms at most"),
     ],
 )

@@ -102,6 +102,7 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
         ("committed-data", {}, "fault=any"),
         ("committed-data", {"settings": {"fault": "power-loss"}}, "fault=power-loss"),
         ("missed-bounce", {}, "broker_epochs=false"),
+        ("idle-controller", {}, "keeps_reign=false"),
         ("isr-flap", {"settings": {"caught_up": "true"}}, "caught_up=true: Kafka 3.9.1 does not have this cure"),
         ("truncation", {}, "scenario truncation cannot be played with real brokers: its rule sets"),
         ("frozen-isr", {}, "cannot be played with real brokers: it cuts"),

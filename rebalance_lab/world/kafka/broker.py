@@ -38,7 +38,7 @@ class KafkaBroker(JavaProgram):
     ) -> None:
         """Start it and return at once; see `started`. `port`: 0 for any that is free, another in each life; 0.8.2.2 has
         to be told one. `data_dir`: by default in `folder`. `settings`, `loggers`: more of them, or in place of those
-        here. `role`: BROKER for 3.9.1, CONSUMER for 0.8.2.2, whose jars hold its broker, too. Raises
+        here. `role`: BROKER for 3.9.1, BROKER_3_0, or CONSUMER for 0.8.2.2, whose jars hold its broker, too. Raises
         EmbeddedServerError."""
         folder.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
@@ -92,6 +92,6 @@ class KafkaBroker(JavaProgram):
 
 
 def _listeners(role: Role, port: int) -> dict[str, str]:
-    if role is Role.BROKER:
+    if role is not Role.CONSUMER:
         return {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     return {"host.name": "127.0.0.1", "port": str(port)}

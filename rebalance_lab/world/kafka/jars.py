@@ -31,9 +31,10 @@ class Role(StrEnum):
     CONSUMER = "consumer"  # Kafka 0.8.2.2
     BROKER = "broker"  # Kafka 3.9.1, in ZooKeeper mode
     TOOLS = "tools"  # the command-line tools of 3.9.1
+    BROKER_3_0 = "broker-3.0"  # Kafka 3.0.0, in ZooKeeper mode
 
 
-#: What trials run. The tools are for tests only, and fetched when one asks for their class path.
+#: What trials run. The others are for tests only, and fetched when one asks for their class path.
 NODES = (Role.CONSUMER, Role.BROKER)
 
 #: The jar that is looked for, so that half a folder is never taken for a whole one.
@@ -41,6 +42,7 @@ MAIN_JAR = {
     Role.CONSUMER: "kafka_2.10-0.8.2.2.jar",
     Role.BROKER: "kafka_2.13-3.9.1.jar",
     Role.TOOLS: "kafka-tools-3.9.1.jar",
+    Role.BROKER_3_0: "kafka_2.13-3.0.0.jar",
 }
 
 VERSIONS = {Role.CONSUMER: "0.8.2.2", Role.BROKER: "3.9.1"}
