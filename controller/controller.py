@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from controller.cluster import Assignment, Stored
 from controller.election import ControllerMoved, Elected, ElectionBug, depose, elect
-from controller.forms import ControllerForm
-from controller.leader_election import Selection
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Knows, Reign
+from controller.settings import ControllerSettings, Imbalance
 from controller.stimuli import (
     ElectionAsked,
     ImbalanceDue,
@@ -59,25 +58,12 @@ FIRST_IMBALANCE_MS = 5_000
 FAILURE_PAUSE_MS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Imbalance:
-    """How much of what a broker should lead may be led by others, and how often a controller looks
-    (leader.imbalance.per.broker.percentage, leader.imbalance.check.interval.seconds)."""
-
-    percentage: int = 10
-    interval_ms: int = 300_000
-
-
 class Controller:
     """One broker's controller on one session. `run` ends only with an error: SessionExpired and SessionClosed.
 
     `knows(epoch, partition, state)`: is called with what this controller takes for the state of a partition from then
     on. `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`:
-    is called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
-    ISRs themselves and report it, as up to Kafka 2.6. `broker_epochs`: lives of one broker are told apart, as from 2.2
-    on. `awaits_deletion`: see `controller.reassignments`. `imbalance`: when preferred leaders are elected; None: only
-    when they are asked for. `form`: how it is elected and writes. `fenced`, if False: its writes do not check the
-    epoch, in no form. `bug`: a mistake that is planted.
+    is called when a reign begins and ends, and with what a person should know.
     """
 
     def __init__(
@@ -85,39 +71,19 @@ class Controller:
         tasks: Kernel,
         client: PipelinedClient,
         broker_id: int,
+        settings: ControllerSettings,
         *,
         wall_ms: Callable[[], int],
         channels: Callable[[Scope], Channels],
-        unclean_default: bool,
-        deletes_topics: bool,
         report: Callable[[str, dict[str, object]], None],
         knows: Knows,
-        selection: Selection = Selection.V2_1,
-        reads_isr_reports: bool = False,
-        isr_read_back: bool = False,
-        awaits_deletion: bool = False,
-        broker_epochs: bool = True,
-        imbalance: Imbalance | None = None,
-        form: ControllerForm = ControllerForm.V2_1,
-        fenced: bool = True,
-        bug: ElectionBug | None = None,
     ) -> None:
-        self._form = form
-        self._fences_writes = fenced
-        self._bug = bug
-        self._selection = selection
-        self._isr_read_back = isr_read_back
-        self._awaits_deletion = awaits_deletion
-        self._broker_epochs = broker_epochs
-        self._imbalance = imbalance
-        self._reads_isr_reports = reads_isr_reports
         self._tasks = tasks
         self._client = client
         self._broker_id = broker_id
+        self._settings = settings
         self._wall_ms = wall_ms
         self._channels = channels
-        self._unclean_default = unclean_default
-        self._deletes_topics = deletes_topics
         self._report = report
         self._knows = knows
         self._reigning: Reign | None = None
@@ -204,7 +170,7 @@ class Controller:
             there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
             if there.value is not None:
                 assert there.watch is not None
-                if was_told and self._bug is ElectionBug.WATCHES_ONCE:
+                if was_told and self._settings.bug is ElectionBug.WATCHES_ONCE:
                     await Future("a notification that it does not ask for")
                 was_told = (await there.watch).kind is WatchKind.DELETED or was_told
                 continue
@@ -228,15 +194,17 @@ class Controller:
 
     async def _elect(self) -> Elected:
         """Raises ControllerMoved, and KafkaException for an epoch that is not a number."""
-        timestamp_ms = self._wall_ms()
-        found = await elect(self._client, self._broker_id, timestamp_ms=timestamp_ms, form=self._form, bug=self._bug)
-        return found if self._fences_writes else replace(found, version=None)
+        settings, timestamp_ms = self._settings, self._wall_ms()
+        found = await elect(
+            self._client, self._broker_id, timestamp_ms=timestamp_ms, form=settings.form, bug=settings.bug
+        )
+        return found if settings.fences_writes else replace(found, version=None)
 
     async def _step_down(self, elected: Elected) -> None:
         """Leave `/controller` to others, after a pause: what has failed may fail again. Without a fence it may be
         another's by then."""
         await self._tasks.sleep(FAILURE_PAUSE_MS * 1000)
-        if elected.fence is None or self._bug is ElectionBug.DEPOSES:
+        if elected.fence is None or self._settings.bug is ElectionBug.DEPOSES:
             await depose(self._client)
             return
         with suppress(BadVersion, NoNode):  # another has been elected already
@@ -245,17 +213,7 @@ class Controller:
     async def _reign(self, elected: Elected) -> None:
         """Raises ControllerMoved."""
         self._report("elected", {"epoch": elected.epoch})
-        machine = ControllerMachine(
-            self._broker_id,
-            elected.epoch,
-            deletes_topics=self._deletes_topics,
-            selection=self._selection,
-            isr_read_back=self._isr_read_back,
-            awaits_deletion=self._awaits_deletion,
-            broker_epochs=self._broker_epochs,
-            imbalance_percentage=(self._imbalance or Imbalance()).percentage,
-            shrinks_first=self._bug is ElectionBug.SHRINKS_FIRST,
-        )
+        machine = ControllerMachine(self._broker_id, elected.epoch, self._settings)
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
             self._reigning = Reign(
                 self._client,
@@ -264,13 +222,11 @@ class Controller:
                 self._channels(scope),
                 self._report,
                 self._knows,
-                unclean_default=self._unclean_default,
-                reads_isr_reports=self._reads_isr_reports,
-                form=self._form,
-                bug=self._bug,
+                self._settings,
             )
-            if self._imbalance is not None:
-                scope.spawn(self._look_for_imbalance(self._reigning, self._imbalance), "imbalance of leaders")
+            imbalance = self._settings.imbalance
+            if imbalance is not None:
+                scope.spawn(self._look_for_imbalance(self._reigning, imbalance), "imbalance of leaders")
             try:
                 await self._reigning.run()
             finally:

@@ -16,12 +16,13 @@ from functools import singledispatchmethod
 
 from controller.cluster import Cluster, LiveBroker, Replica
 from controller.deletions import Deletions
+from controller.election import ElectionBug
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
-from controller.leader_election import Selection
 from controller.reassignments import Reassignments
 from controller.request_batch import RequestBatch
+from controller.settings import ControllerSettings, Imbalance
 from controller.shutdowns import Shutdowns
 from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
@@ -66,37 +67,25 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 
 class ControllerMachine:
-    """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `selection`: the
-    release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`. `broker_epochs`: it tells lives
-    of one broker apart, as from Kafka 2.2 on. `imbalance_percentage`: see `WantedElections`. `awaits_deletion`: see
-    `controller.reassignments`. `shrinks_first`: see `ElectionBug`."""
+    """One reign of a controller. `epoch`: the controller's."""
 
-    def __init__(
-        self,
-        controller_id: int,
-        epoch: int,
-        *,
-        deletes_topics: bool = True,
-        selection: Selection = Selection.V2_1,
-        isr_read_back: bool = False,
-        broker_epochs: bool = True,
-        imbalance_percentage: int = 10,
-        awaits_deletion: bool = False,
-        shrinks_first: bool = False,
-    ) -> None:
-        self._broker_epochs = broker_epochs
+    def __init__(self, controller_id: int, epoch: int, settings: ControllerSettings) -> None:
+        self._broker_epochs = settings.broker_epochs
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
-        self._elections = Elections(self.cluster, epoch, self._batch, selection)
-        self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch, first_only=shrinks_first)
-        self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
-        self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
-        self._wanted = WantedElections(self.cluster, self._elections, percentage=imbalance_percentage)
-        self._reassignments = Reassignments(
-            self.cluster, epoch, self._elections, self._batch, awaits_deletion=awaits_deletion
+        self._elections = Elections(self.cluster, epoch, self._batch, settings.selection)
+        self._isr_removals = IsrRemovals(
+            self.cluster, epoch, self._batch, first_only=settings.bug is ElectionBug.SHRINKS_FIRST
         )
-        self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=deletes_topics)
+        self._isr_requests = IsrRequests(self.cluster, read_back=settings.isr_read_back)
+        self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
+        imbalance = settings.imbalance or Imbalance()
+        self._wanted = WantedElections(self.cluster, self._elections, percentage=imbalance.percentage)
+        self._reassignments = Reassignments(
+            self.cluster, epoch, self._elections, self._batch, awaits_deletion=settings.awaits_deletion
+        )
+        self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=settings.deletes_topics)
 
     @singledispatchmethod
     def handle(self, stimulus: Stimulus) -> list[Instruction]:

@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.election import ControllerMoved, Elected, ElectionBug
-from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
+from controller.settings import ControllerSettings
 from controller.stimuli import (
     AnswerElection,
     AnswerIsr,
@@ -113,7 +113,7 @@ class Channels(Protocol):
 
 class Reign:
     """From an election to the end of the controller's time. `knows`: is called with what it takes for the state of a
-    partition from then on. `bug`: a mistake that is planted."""
+    partition from then on."""
 
     def __init__(
         self,
@@ -123,19 +123,12 @@ class Reign:
         channels: Channels,
         report: Callable[[str, dict[str, object]], None],
         knows: Knows,
-        *,
-        unclean_default: bool,
-        reads_isr_reports: bool,
-        form: ControllerForm = ControllerForm.V2_1,
-        bug: ElectionBug | None = None,
+        settings: ControllerSettings,
     ) -> None:
-        self._form = form
-        self._bug = bug
+        self._settings = settings
         self._client = client
         self._writes = Writes(client, elected)
-        self._reads_isr_reports = reads_isr_reports
         self._elected = elected
-        self._unclean_default = unclean_default
         self._machine = machine
         self._channels = channels
         self._report = report
@@ -147,7 +140,7 @@ class Reign:
 
     async def run(self) -> None:
         """Raises ControllerMoved."""
-        if self._form.in_one_transaction:
+        if self._settings.form.in_one_transaction:
             await self._look()
         else:
             await self._look_later()
@@ -242,19 +235,19 @@ class Reign:
 
     async def _load(self) -> Loaded:
         """The cluster as it is, with a watch on all that may change."""
-        if self._reads_isr_reports:
+        if self._settings.reads_isr_reports:
             await self._writes.drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
         brokers, topics = await self._brokers(), await self._topics({})
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
         wanted = await self._reassignment()
-        if self._bug is ElectionBug.FORGETS_NEW:
+        if self._settings.bug is ElectionBug.FORGETS_NEW:
             old = {each: {number for name, number in states if name == each} for each in topics}
             topics = {
                 name: Topic({each: its for each, its in topic.replicas.items() if each in old[name]}, topic.topic_id)
                 for name, topic in topics.items()
             }
-        deleted = () if self._bug is ElectionBug.FORGETS_DELETIONS else deletions
+        deleted = () if self._settings.bug is ElectionBug.FORGETS_DELETIONS else deletions
         return Loaded(brokers, topics, states, deleted, {} if wanted is None else wanted.targets)
 
     async def _read(self, path: str) -> Stimulus | None:
@@ -355,7 +348,7 @@ class Reign:
     async def _nodes_of(self, partitions: Sequence[TopicPartition]) -> Iterator[tuple[TopicPartition, Node]]:
         """The state znodes that are there."""
         state_paths = [partition_state_path(*each) for each in partitions]
-        if not self._form.in_one_transaction:
+        if not self._settings.form.in_one_transaction:
             return _there(partitions, await self._client.ask_all([_get(each) for each in state_paths]))
         return _those_read(partitions, await self._client.read_together(state_paths))
 
@@ -406,7 +399,7 @@ class Reign:
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
         """With a watch on each, if leaders write them themselves."""
-        if not self._reads_isr_reports:
+        if not self._settings.reads_isr_reports:
             return StatesRead(partitions, await self._states(partitions))
         answers = await self._client.ask_all([_get(partition_state_path(*each), watch=True) for each in partitions])
         for each, answer in zip(partitions, answers, strict=True):
@@ -418,7 +411,7 @@ class Reign:
         """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""
         topics = sorted({each.topic for each in partitions})
         answers = await self._client.ask_all([_get(topic_config_path(each)) for each in topics])
-        allowed = dict.fromkeys(topics, self._unclean_default)
+        allowed = dict.fromkeys(topics, self._settings.unclean_default)
         for topic, node in _there(topics, answers):
             try:
                 text = read_configuration(topic_config_path(topic), node.data).get(UNCLEAN)

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from controller.controller import Controller, Imbalance
+from controller.controller import Controller
 from controller.election import ElectionBug
 from controller.forms import ControllerForm
 from controller.leader_election import Selection
 from controller.placement import PlacementBug
+from controller.settings import ControllerSettings, Imbalance
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import Periods
 from rebalance_lab.broker.metadata_cache import MetadataCache
@@ -122,12 +123,23 @@ class BrokerConfig:
     lab_removes_partitions: bool = False
 
     @property
-    def imbalance(self) -> Imbalance | None:
-        """When its controller elects preferred leaders unasked; None: never."""
-        if not self.auto_leader_rebalance_enable:
-            return None
+    def controller(self) -> ControllerSettings:
+        """Those of its controller. It elects preferred leaders unasked if auto.leader.rebalance.enable is set."""
         interval_ms = self.leader_imbalance_check_interval_seconds * 1000
-        return Imbalance(self.leader_imbalance_per_broker_percentage, interval_ms)
+        imbalance = Imbalance(self.leader_imbalance_per_broker_percentage, interval_ms)
+        return ControllerSettings(
+            unclean_default=self.unclean_leader_election_enable,
+            deletes_topics=self.delete_topic_enable,
+            imbalance=imbalance if self.auto_leader_rebalance_enable else None,
+            form=self.lab_controller_form,
+            fences_writes=self.lab_fences_writes,
+            selection=self.lab_leader_selection,
+            reads_isr_reports=self.lab_isr_writer is IsrWriter.LEADER,
+            isr_read_back=self.lab_isr_read_back,
+            awaits_deletion=self.lab_reassignment_awaits_deletion,
+            broker_epochs=self.lab_broker_epochs,
+            bug=self.lab_election_bug,
+        )
 
     @property
     def periods(self) -> Periods:

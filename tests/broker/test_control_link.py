@@ -11,6 +11,7 @@ from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import Send
+from controller.settings import ControllerSettings
 from controller.stimuli import (
     DeletionsRead,
     Loaded,
@@ -32,7 +33,7 @@ from rebalance_lab.world.network import Address, ConnectionLost
 
 def test_also_an_unclean_election() -> None:
     partition = TopicPartition("t", 0)
-    machine = ControllerMachine(1, 1)
+    machine = ControllerMachine(1, 1, ControllerSettings())
     before = Stored(LeaderAndIsr(3, 4, (3,)), 1, 0)
     found = machine.handle(Loaded([LiveBroker(2, 1, "h", 1)], {"t": Topic({0: (3, 2)})}, {partition: before}))
     found += machine.handle(UncleanRead([partition], {"t"}))
@@ -75,7 +76,7 @@ def test_a_broker_is_waited_for_as_long_as_the_setting_says() -> None:
 
 def sent_to(brokers: list[int], assignment: tuple[int, ...]) -> list[Send]:
     """The requests to take up three partitions with `assignment`, and the metadata."""
-    machine = ControllerMachine(1, 7)
+    machine = ControllerMachine(1, 7, ControllerSettings())
     partitions = [TopicPartition("t", each) for each in range(3)]
     topics = {"t": Topic(dict.fromkeys(range(3), assignment))}
     stored = {each: Stored(LeaderAndIsr(assignment[0], 4, assignment), 6, 5) for each in partitions}

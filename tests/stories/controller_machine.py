@@ -8,6 +8,7 @@ from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import Send
+from controller.settings import ControllerSettings
 from controller.stimuli import (
     AnswerIsr,
     AssignmentsWritten,
@@ -40,21 +41,9 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
     return Stored(LeaderAndIsr(leader, leader_epoch, isr), controller_epoch, version)
 
 
-def machine(
-    *,
-    deletes_topics: bool = True,
-    isr_read_back: bool = False,
-    broker_epochs: bool = True,
-    awaits_deletion: bool = False,
-) -> ControllerMachine:
-    return ControllerMachine(
-        1,
-        EPOCH,
-        deletes_topics=deletes_topics,
-        isr_read_back=isr_read_back,
-        broker_epochs=broker_epochs,
-        awaits_deletion=awaits_deletion,
-    )
+def machine(**settings: bool) -> ControllerMachine:
+    """`settings`: switches of ControllerSettings."""
+    return ControllerMachine(1, EPOCH, ControllerSettings(**settings))  # type: ignore[arg-type]
 
 
 def running(

@@ -9,6 +9,7 @@ from controller.controller import Controller
 from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
 from controller.request_batch import ControlRequest
+from controller.settings import ControllerSettings
 from controller.stimuli import (
     ReplicasDeleted,
     Stimulus,
@@ -81,11 +82,9 @@ class Candidate:
             self._stage.tasks,
             PipelinedClient(self.session, in_flight=self._form.in_flight),
             self.broker_id,
-            form=self._form,
+            ControllerSettings(form=self._form, deletes_topics=self._stage.deletes_topics),
             wall_ms=lambda: 1000,
             channels=self._channels,
-            unclean_default=False,
-            deletes_topics=self._stage.deletes_topics,
             report=lambda event, detail: self.reports.append((event, detail)),
             knows=lambda epoch, partition, state: self.known.append((epoch, partition, state)),
         )
