@@ -127,7 +127,7 @@ class Reign:
     ) -> None:
         self._settings = settings
         self._client = client
-        self._writes = Writes(client, elected)
+        self._writes = Writes(client, elected, keeps_additions=settings.keeps_additions)
         self._elected = elected
         self._machine = machine
         self._channels = channels

@@ -26,8 +26,8 @@ class ControllerSettings:
     `form`: how the controller is elected and writes. `fences_writes`, if False: its writes do not check the epoch, in
     no form. `selection`: the release whose rules choose leaders. `reads_isr_reports`: leaders write their ISRs
     themselves and report it, as up to Kafka 2.6. `isr_read_back`: see `controller.isr_requests`. `awaits_deletion`: see
-    `controller.reassignments`. `broker_epochs`: lives of one broker are told apart, as from 2.2 on. `bug`: a mistake
-    that is planted."""
+    `controller.reassignments`. `keeps_additions`: see `controller.writes`. `broker_epochs`: lives of one broker are
+    told apart, as from 2.2 on. `bug`: a mistake that is planted."""
 
     unclean_default: bool = False
     deletes_topics: bool = True
@@ -38,5 +38,6 @@ class ControllerSettings:
     reads_isr_reports: bool = False
     isr_read_back: bool = False
     awaits_deletion: bool = False
+    keeps_additions: bool = False
     broker_epochs: bool = True
     bug: ElectionBug | None = None

@@ -15,9 +15,11 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
     assignment_payload,
+    read_assignment,
     reassignment_payload,
     state_payload,
 )
+from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import (
     CONTROLLER_EPOCH,
     DELETE_TOPICS,
@@ -37,9 +39,11 @@ WRITTEN_TOGETHER = 500
 
 class Writes:
     """The writes of one reign. Each raises ControllerMoved if another controller has been elected since, unless the
-    reign has no fence."""
+    reign has no fence. `keeps_additions`: a topic keeps partitions that others have added since the controller has read
+    it."""
 
-    def __init__(self, client: PipelinedClient, elected: Elected) -> None:
+    def __init__(self, client: PipelinedClient, elected: Elected, *, keeps_additions: bool = False) -> None:
+        self._keeps_additions = keeps_additions
         self._client = client
         self._elected = elected
 
@@ -86,18 +90,36 @@ class Writes:
         await self._fenced(below, together=WRITTEN_TOGETHER)
 
     async def write_assignments(self, wanted: WriteAssignments) -> AssignmentsWritten:
-        """As in the original without a condition: partitions that were added since the topic was read are lost."""
-        topic = wanted.after
-        payload = assignment_payload(
-            topic.replicas,
-            topic.topic_id if any(topic.topic_id) else None,
-            adding=topic.adding,
-            removing=topic.removing,
-        )
-        (answer,) = await self._fenced([Set(topic_path(wanted.topic), payload)])
+        """As in the original without a condition: partitions that were added since the topic was read are lost, unless
+        `keeps_additions` is set."""
+        topic, path = wanted.after, topic_path(wanted.topic)
+        while True:
+            added, version = await self._added(wanted) if self._keeps_additions else ({}, -1)
+            payload = assignment_payload(
+                {**added, **topic.replicas},
+                topic.topic_id if any(topic.topic_id) else None,
+                adding=topic.adding,
+                removing=topic.removing,
+            )
+            (answer,) = await self._fenced([Set(path, payload, version)])
+            if not isinstance(answer.error, BadVersion):
+                break
         if answer.error is not None and not isinstance(answer.error, NoNode):
             raise answer.error
         return AssignmentsWritten(wanted.topic, wanted.changed, written=answer.error is None)
+
+    async def _added(self, wanted: WriteAssignments) -> tuple[dict[int, tuple[int, ...]], int]:
+        """The partitions in the topic's znode that the controller does not know, and the version of the znode. There
+        are none if it is gone or cannot be read."""
+        try:
+            node = (await self._client.ask(lambda session: session.get(topic_path(wanted.topic)))).value
+        except NoNode:
+            return {}, -1
+        try:
+            there = read_assignment(wanted.topic, node.data).replicas
+        except KafkaException:
+            return {}, node.stat.version
+        return {each: its for each, its in there.items() if each not in wanted.after.replicas}, node.stat.version
 
     async def trim(
         self, wanted: Mapping[TopicPartition, tuple[int, ...]], dropped: Mapping[TopicPartition, tuple[int, ...] | None]

@@ -41,16 +41,12 @@ class BrokerConfig:
     """A broker's settings, under Kafka's names and with the defaults of 3.9.1.
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
-    `lab_replication_rules`: how replicas agree on one log; `lab_leader_selection`: the release whose rules
-    choose leaders; `lab_isr_writer`: which broker
-    writes another ISR; `lab_controller_form`: how its controller is elected and writes; `lab_fences_writes`, if False:
-    its controller does not check the epoch when it writes; `lab_fences_orders`, if False: it obeys controllers of
-    earlier epochs; `lab_isr_read_back`: see `controller.isr_requests`; `lab_reassignment_awaits_deletion`: see
-    `controller.reassignments`; `lab_broker_epochs`: whether the controller tells lives of one broker apart, as from 2.2
-    on (KAFKA-7235); `lab_resigns_on_reconnect`: whether the controller resigns when its session is connected again
-    (KAFKA-13461); `lab_leader_grace`: whether followers have time to
-    find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
-    that is too small (KAFKA-19996); `lab_halts`: see `broker.halting`. These are the lab's own. Planted mistakes:
+    These are the lab's own: `lab_replication_rules`: how replicas agree on one log; `lab_isr_writer`: which broker
+    writes another ISR; `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_leader_grace`:
+    whether followers have time to find a new leader before it drops them; `lab_joins_caught_up`: whether a follower
+    must have caught up to join an ISR that is too small (KAFKA-19996); `lab_resigns_on_reconnect`: whether its
+    controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`. Those of
+    its controller are in `ControllerSettings`, under the names that `controller` gives them. Planted mistakes:
     `lab_election_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
     are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
@@ -106,6 +102,7 @@ class BrokerConfig:
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
     lab_reassignment_awaits_deletion: bool = False
+    lab_reassignment_keeps_additions: bool = False
     lab_assumes_whole_isr: bool = True
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
@@ -137,6 +134,7 @@ class BrokerConfig:
             reads_isr_reports=self.lab_isr_writer is IsrWriter.LEADER,
             isr_read_back=self.lab_isr_read_back,
             awaits_deletion=self.lab_reassignment_awaits_deletion,
+            keeps_additions=self.lab_reassignment_keeps_additions,
             broker_epochs=self.lab_broker_epochs,
             bug=self.lab_election_bug,
         )

@@ -9,8 +9,8 @@ from rebalance_lab.trials.lab import AnyNode, Injection
 RESIZED = FaultKind(
     name="resize",
     noun="change of the number of partitions",
-    suffers="asks for more partitions, then for fewer",
-    many="ask for more partitions, then for fewer",
+    suffers="asks for another number of partitions",
+    many="ask for other numbers of partitions",
     band="asks for partitions",
     begins="asks for partitions:",
     ends="has its answers:",

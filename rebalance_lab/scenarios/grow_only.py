@@ -9,50 +9,20 @@ new records are in another partition than the old ones. In the control nobody as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.resize import resized
-from rebalance_lab.roles.keyed_client import KeyedClientSpec
+from rebalance_lab.subjects.replication.keyed import GROWTH, KEYED, KeyedOptions, grows
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
-    ClientPlant,
     ProducerOptions,
     ReplicationLab,
     number_of,
     with_default,
 )
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
-from rebalance_lab.trials.stage import NodeOptions
-
-#: The topic with keys.
-KEYED = "keyed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedOptions(NodeOptions):
-    """The client that writes records with keys."""
-
-    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> KeyedClientSpec:
-        return KeyedClientSpec(
-            actor=actor,
-            host=actor,
-            seed=plan.seed,
-            events=events,
-            connect=connect,
-            session_timeout_ms=plan.number("session_timeout_ms"),
-            topic=KEYED,
-            messages=plan.number("keyed_messages"),
-            keys=plan.number("keys"),
-            pause_us=plan.number("pause_us"),
-            metadata_max_age_ms=plan.number("metadata_max_age_ms"),
-            resizes=resizes(plan),
-            request_timeout_ms=plan.number("request_timeout_ms"),
-            ignores_keys=plan.plant == ClientPlant.IGNORES_KEYS,
-        )
 
 
 def resizes(plan: Plan) -> tuple[tuple[int, int], ...]:
@@ -70,7 +40,7 @@ async def grow_only(lab: ReplicationLab) -> None:
     await lab.create(KEYED, {each: [*ids[each % len(ids) :], *ids[: each % len(ids)]] for each in partitions})
     await lab.written(1)
     lab.phase("control" if plan.control else "growth")
-    client = lab.start("k1", KeyedOptions())
+    client = lab.start("k1", KeyedOptions(resizes=resizes(plan)))
     if not plan.control:
         await resized(lab, client, len(resizes(plan)))
     await lab.keyed_read()
@@ -82,31 +52,17 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual(REPLICATION)
 
 
-def demands(plan: Plan) -> None:
-    if plan.number("grown") <= plan.number("partitions"):
-        raise PlanError(f"grown={plan.number('grown')}: must be above partitions={plan.number('partitions')}")
-    if plan.number("keyed_messages") < 6 * plan.number("keys"):
-        raise PlanError(
-            f"keyed_messages={plan.number('keyed_messages')}: must be at least {6 * plan.number('keys')}, two records "
-            "of each key before the growth, after it, and after the topic was to shrink"
-        )
-
-
 SCENARIO = Scenario(
     name="grow-only",
     subject=REPLICATED,
     summary="a topic gets more partitions under load, and is to get fewer again",
     parameters=(
-        Parameter("partitions", 2, "partitions", "of the topic with keys", 1),
-        Parameter("grown", 5, "partitions", "after it has grown", 2),
-        Parameter("keys", 12, "", "keys of the records", 2, maximum=1000),
-        Parameter("keyed_messages", 180, "", "records with keys", 12, maximum=1_000_000),
-        Parameter("metadata_max_age_ms", 300, "ms", "metadata.max.age.ms of the client with keys", 1),
+        *GROWTH,
         *with_default(COMMON, messages=50, pause_us=20_000),
     ),
     script=grow_only,
     expects=expects,
     claims=("P3",),
-    demands=demands,
+    demands=grows,
     real=only_ours("the client with keys is not recorded there yet"),
 )

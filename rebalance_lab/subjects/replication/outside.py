@@ -3,7 +3,7 @@ sees of it there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +65,18 @@ class OutsideLab(LogLab):
 
     async def assigned(self, topic: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
         """Wait until the topic's znode has these replicas of each partition."""
+        await self._reads(topic, lambda there: there == replicas, f"with the replicas {replicas}")
+
+    async def grown(self, topic: str, count: int) -> None:
+        """Wait until the topic's znode has so many partitions."""
+        await self._reads(topic, lambda there: len(there) == count, f"with {count} partitions")
+
+    async def _reads(self, topic: str, wanted: Callable[[Mapping[int, tuple[int, ...]]], bool], what: str) -> None:
+        """Wait until the replicas of each partition in the topic's znode are what is wanted."""
         path = topic_path(topic)
-        async with self._bounded(f"{path} with the replicas {replicas}", START_LIMIT_MS):
+        async with self._bounded(f"{path} {what}", START_LIMIT_MS):
             there = await self._stage.zookeeper.get(path, watch=True)
-            while read_assignment(topic, there.value.data).replicas != replicas:
+            while not wanted(read_assignment(topic, there.value.data).replicas):
                 assert there.watch is not None
                 await there.watch
                 there = await self._stage.zookeeper.get(path, watch=True)
