@@ -12,21 +12,27 @@ from collections.abc import Callable, Collection, Iterable
 from controller.cluster import Cluster, Replica
 from controller.elections import Elections
 from controller.request_batch import RequestBatch
+from controller.settings import ControllerSettings
 from controller.states import PartitionState, ReplicaState
-from controller.stimuli import DropDeletion, Instruction, RemoveTopic, ReplicasDeleted
+from controller.stimuli import DropDeletion, Instruction, Log, RemoveTopic, ReplicasDeleted
 from rebalance_lab.assignors import TopicPartition
 
 
 class Deletions:
-    """`batch()`: an empty batch of requests. `enabled`: delete.topic.enable."""
+    """`batch()`: an empty batch of requests."""
 
     def __init__(
-        self, cluster: Cluster, elections: Elections, batch: Callable[[], RequestBatch], *, enabled: bool
+        self,
+        cluster: Cluster,
+        elections: Elections,
+        batch: Callable[[], RequestBatch],
+        settings: ControllerSettings,
     ) -> None:
+        self._enabled = settings.deletes_topics
+        self._deletes_stateless = settings.form.deletes_stateless
         self._cluster = cluster
         self._elections = elections
         self._batch = batch
-        self._enabled = enabled
         self._waiting: set[str] = set()
         self._removing: set[str] = set()
 
@@ -109,7 +115,7 @@ class Deletions:
         batch = self._batch()
         batch.inform(cluster.brokers, partitions)
         out: list[Instruction] = list(batch.requests())
-        left = cluster.replicas_in(partitions, ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE)
+        left, stuck = self._left(partitions)
         alive = [each for each in left if each.broker_id in cluster.may_lead(each.partition)]
         cluster.change_replicas(left, ReplicaState.OFFLINE)
         cluster.change_replicas(alive, ReplicaState.DELETION_STARTED)
@@ -120,7 +126,20 @@ class Deletions:
         batch = self._batch()
         for partition, broker in sorted(alive):
             batch.stop([broker], partition, delete=True)
-        return [*out, *batch.requests()]
+        return [*out, *batch.requests(), *stuck]
+
+    def _left(self, partitions: Collection[TopicPartition]) -> tuple[list[Replica], list[Instruction]]:
+        """The replicas that can go offline before they are deleted; and what to say of the others. Up to 1.1 those of
+        a partition without a state cannot, so that the topic is never deleted (KAFKA-6650)."""
+        found = self._cluster.replicas_in(partitions, ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE)
+        stateless = {each.partition for each in found if each.partition not in self._cluster.stored}
+        if self._deletes_stateless or not stateless:
+            return found, []
+        told = [
+            Log(f"partition {topic}-{number} is to be deleted, and has no state: its topic stays")
+            for topic, number in sorted(stateless)
+        ]
+        return [each for each in found if each.partition not in stateless], [*told]
 
     def _end(self, partitions: Iterable[TopicPartition]) -> None:
         """The partitions have no leader any more."""

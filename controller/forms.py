@@ -8,9 +8,11 @@
 | writes | without a condition on the epoch | the same | each with a check of `/controller_epoch` |
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
 | state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
+| topic whose deletion has begun | waits for states that are gone | the same | is deleted (from 2.0 on) |
 
 Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), `KafkaController` and
-`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1). What they decide is the same here: `controller.machine`, as in 3.9.1.
+`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), and `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0). What they decide is
+otherwise the same here: `controller.machine`, as in 3.9.1.
 """
 
 from __future__ import annotations
@@ -33,4 +35,9 @@ class ControllerForm(StrEnum):
     @property
     def in_one_transaction(self) -> bool:
         """Whether `/controller` and the epoch are written in one transaction, and every write checks the epoch."""
+        return self is ControllerForm.V2_1
+
+    @property
+    def deletes_stateless(self) -> bool:
+        """Whether the replicas of a partition without a state can be deleted, as from 2.0 on (KAFKA-6650)."""
         return self is ControllerForm.V2_1

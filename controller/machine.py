@@ -85,7 +85,7 @@ class ControllerMachine:
         self._reassignments = Reassignments(
             self.cluster, epoch, self._elections, self._batch, awaits_deletion=settings.awaits_deletion
         )
-        self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=settings.deletes_topics)
+        self._deletions = Deletions(self.cluster, self._elections, self._batch, settings)
 
     @singledispatchmethod
     def handle(self, stimulus: Stimulus) -> list[Instruction]:

@@ -27,8 +27,6 @@ from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
     AnswerIsr,
     BrokersRead,
-    DeletionsRead,
-    DropDeletion,
     DropIsrReports,
     HandBack,
     IsrAsked,
@@ -39,16 +37,13 @@ from controller.stimuli import (
     Log,
     Purpose,
     ReadUnclean,
-    RemoveTopic,
-    ReplicasDeleted,
     SettingsChanged,
     StatesWritten,
-    TopicRemoved,
     TopicsRead,
     UncleanRead,
     WriteStates,
 )
-from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, NO_LEADER
+from rebalance_lab.wire.cluster import NO_LEADER
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
@@ -376,84 +371,7 @@ def test_an_isr_that_its_leader_has_written_is_told_to_all_brokers() -> None:
     assert it.cluster.stored == {T0: newer}
 
 
-# -- deletion -------------------------------------------------------------------------------------
-
-
-def test_a_topic_is_removed_when_every_replica_is_deleted() -> None:
-    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
-    assert brief(it.handle(DeletionsRead(["t"]))) == [
-        (1, "inform", [(0, LEADER_DURING_DELETE, 0)]),
-        (2, "inform", [(0, LEADER_DURING_DELETE, 0)]),
-        (1, "delete", [(0, -2, True)]),
-        (2, "delete", [(0, -2, True)]),
-    ]
-    assert it.handle(ReplicasDeleted(1, [T0])) == []
-    assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
-    assert it.handle(TopicRemoved("t")) == []
-    assert (it.cluster.topics, it.cluster.states, it.cluster.stored) == ({}, {}, {})
-
-
-def test_a_deletion_goes_on_when_a_broker_comes_back() -> None:
-    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1)}, brokers=[1])
-    it.handle(DeletionsRead(["t"]))
-    it.handle(ReplicasDeleted(1, [T0]))
-    assert brief(it.handle(BrokersRead([broker(1), broker(2)])))[-1] == (2, "delete", [(0, -2, True)])
-    assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
-
-
-def test_what_a_broker_could_not_delete_is_tried_again_when_it_comes_back() -> None:
-    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1)})
-    it.handle(DeletionsRead(["t"]))
-    assert it.handle(ReplicasDeleted(2, [T0], failed=[T0])) == []
-    assert it.handle(ReplicasDeleted(1, [T0])) == []
-    assert it.handle(ReplicasDeleted(2, [T0])) == []  # nobody has asked for it again
-    found = carried_out(it, BrokersRead([broker(1), broker(2, epoch=900)]))
-    assert [each for each in brief(found) if "delete" in str(each)] == [(2, "delete", [(0, -2, True)])]
-    assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
-
-
-def test_a_deletion_waits_for_a_broker_that_dies_during_it() -> None:
-    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
-    it.handle(DeletionsRead(["t"]))
-    carried_out(it, BrokersRead([broker(1)]))
-    assert it.handle(ReplicasDeleted(1, [T0])) == []
-    found = carried_out(it, BrokersRead([broker(1), broker(2, epoch=900)]))
-    assert brief(found)[-1] == (2, "delete", [(0, -2, True)])
-    assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
-    assert it.handle(DeletionsRead(["t"])) == []
-
-
-def test_a_deletion_is_taken_up_once_and_of_topics_that_exist() -> None:
-    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
-    assert it.handle(DeletionsRead(["x"])) == [DropDeletion("x")]
-    it.handle(DeletionsRead(["t"]))
-    assert it.handle(DeletionsRead(["t"])) == []
-
-
-def test_a_topic_without_replicas_is_removed_at_once() -> None:
-    it = running({"t": Topic({})}, {})
-    assert it.handle(DeletionsRead(["t"]))[-1] == RemoveTopic("t")
-
-
-def test_a_topic_whose_znodes_go_while_it_is_deleted() -> None:
-    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
-    it.handle(DeletionsRead(["t"]))
-    assert it.handle(TopicsRead({})) == []
-    assert it.handle(ReplicasDeleted(1, [T0])) == []
-    assert it.handle(TopicRemoved("t")) == []
-
-
-def test_a_topic_whose_znodes_go_during_its_election() -> None:
-    it = running({}, {}, brokers=[1])
-    it.handle(TopicsRead({"t": Topic({0: (1,)})}))
-    it.handle(TopicsRead({}))
-    assert it.handle(StatesWritten({T0: stored(1, 1)}, {T1: None})) == []
-
-
-def test_nothing_is_elected_for_a_topic_that_goes() -> None:
-    it = machine()
-    found = it.handle(Loaded([broker(1)], {"t": Topic({0: (1,)})}, {}, deletions=["t"]))
-    assert brief(found) == [(1, "inform", []), (1, "inform", []), (1, "delete", [(0, -2, True)])]
+# -- what is gone or unknown ----------------------------------------------------------------------
 
 
 def test_a_topic_whose_znodes_are_gone_is_forgotten() -> None:

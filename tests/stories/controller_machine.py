@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.cluster import LiveBroker, Stored, Topic
+from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import Send
@@ -41,7 +42,7 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
     return Stored(LeaderAndIsr(leader, leader_epoch, isr), controller_epoch, version)
 
 
-def machine(**settings: bool) -> ControllerMachine:
+def machine(**settings: bool | ControllerForm) -> ControllerMachine:
     """`settings`: switches of ControllerSettings."""
     return ControllerMachine(1, EPOCH, ControllerSettings(**settings))  # type: ignore[arg-type]
 

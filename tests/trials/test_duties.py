@@ -77,6 +77,30 @@ def test_each_duty_is_done_wherever_the_controller_dies(duty: Duty) -> None:
     as_expected(found)
 
 
+def deleted(kill_at: int, form: str) -> Finding:
+    """What becomes of a deletion, with controllers of this form."""
+    settings = {"duty": "delete-topic", "kill_at": str(kill_at), "form": form}
+    plan = make_plan("duties", settings=settings)
+    found = judge(simulate(plan)[0])
+    expected = scenario("duties").expects(plan)
+    odd = {name: each.why for name, each in found.items() if expected[name] not in (None, each.outcome)}
+    assert odd == {}
+    return found["duty_target"]
+
+
+@pytest.mark.parametrize("form", ["0.8.2", "1.1"])
+def test_up_to_1_1_a_deletion_that_has_begun_to_remove_states_never_ends(form: str) -> None:
+    """KAFKA-6650. Before and after these operations all states are there, or the topic is gone."""
+    found = {kill_at: deleted(kill_at, form) for kill_at in (12, 13, 19, 20)}
+    assert {at: each.outcome for at, each in found.items()} == {
+        12: Outcome.CLEAN,
+        13: Outcome.VIOLATED,
+        19: Outcome.VIOLATED,
+        20: Outcome.CLEAN,
+    }
+    assert found[13].why == "delete-topic: the request to delete t2 is still there"
+
+
 def moved(kill_at: int, *, seed: int = 1, awaits_deletion: bool = True) -> tuple[History, dict[str, Finding]]:
     settings = {"duty": "reassign-partitions", "kill_at": str(kill_at), "awaits_deletion": str(awaits_deletion).lower()}
     history, _ = simulate(make_plan("duties", seed=seed, settings=settings))

@@ -1,0 +1,212 @@
+"""Controllers of Kafka itself: one that does not run, one that dies in the middle of a deletion, and one that wakes
+in the middle of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from rebalance_lab.wire.cluster import assignment_payload
+from rebalance_lab.wire.paths import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    broker_path,
+    partition_state_path,
+    topic_path,
+)
+from rebalance_lab.world.kafka.broker import KafkaBroker
+from rebalance_lab.world.kafka.jars import Role, class_path
+from rebalance_lab.world.live.reserved_port import ReservedPort
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+
+LIMIT_S = 90
+
+#: A controller that runs elects a leader in some milliseconds once the last one's session has ended.
+ELECTS_WITHIN_S = 5
+
+TOPIC = "t1"
+
+#: So many that a controller is still deleting their znodes when it is killed or paused.
+PARTITIONS = 100
+
+#: A section for the broker's own clients, and none with the name `Client`, for ZooKeeper's.
+JAAS = (
+    'KafkaServer { org.apache.kafka.common.security.plain.PlainLoginModule required username="lab" password="lab"; };\n'
+)
+
+#: What a broker logs when it is connected to ZooKeeper, when its controller has given up, and when that cannot go on
+#: with a deletion.
+CONNECTED = "Session establishment complete"
+RESIGNED = "Resigned"
+STUCK = "from OnlineReplica to ReplicaDeletionStarted failed"
+
+
+def until(condition: Callable[[], bool], limit_s: float = LIMIT_S) -> bool:
+    """Whether it came true in time."""
+    give_up = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def read(client: KazooClient, path: str) -> dict[str, object]:
+    """A znode's JSON object; while ZooKeeper restarts, and as long as there is no such znode, an empty one."""
+    with suppress(KazooException):
+        found = json.loads(client.get(path)[0])
+        assert isinstance(found, dict)
+        return found
+    return {}
+
+
+def states(client: KazooClient) -> int:
+    """How many partitions of the topic have a state."""
+    return sum(client.exists(partition_state_path(TOPIC, each)) is not None for each in range(PARTITIONS))
+
+
+def create(client: KazooClient, partitions: int) -> None:
+    """On brokers 2 and 3; broker 1 controls."""
+    client.create(topic_path(TOPIC), assignment_payload(dict.fromkeys(range(partitions), (2, 3))))
+    assert until(lambda: read(client, partition_state_path(TOPIC, partitions - 1)).get("isr") == [2, 3])
+
+
+def in_the_middle(client: KazooClient, act: Callable[[], object]) -> None:
+    """Ask for the deletion of the topic, and act when the first of its partitions is gone."""
+    acted = threading.Event()
+
+    def changed(event: object) -> None:
+        act()
+        acted.set()
+
+    client.get_children(f"{topic_path(TOPIC)}/partitions", watch=changed)
+    client.create(f"{DELETE_TOPICS}/{TOPIC}")
+    assert acted.wait(LIMIT_S)
+    assert 0 < len(client.get_children(f"{topic_path(TOPIC)}/partitions")) < PARTITIONS
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    with EmbeddedZooKeeper.start(tmp_path / "zookeeper", tick_ms=2000) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
+    found = KazooClient(server.connect_string, timeout=40)
+    found.start()
+    yield found
+    found.stop()
+    found.close()
+
+
+@pytest.fixture
+def start(server: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[Callable[..., dict[int, KafkaBroker]]]:
+    """Starts three brokers of a release; the first is the controller."""
+    with ExitStack() as running:
+
+        def three(role: Role, session_timeout_ms: int) -> dict[int, KafkaBroker]:
+            class_path(role)  # fetched before any session begins
+            found = {}
+            for number in (1, 2, 3):
+                port = running.enter_context(closing(ReservedPort())).number if role is Role.CONSUMER else 0
+                found[number] = KafkaBroker(
+                    number,
+                    server.connect_string,
+                    tmp_path / "kafka",
+                    session_timeout_ms=session_timeout_ms,
+                    role=role,
+                    port=port,
+                    settings={"delete.topic.enable": "true"},
+                    loggers={"org.apache.zookeeper": "INFO", "state.change.logger": "ERROR"},
+                )
+                running.callback(found[number].kill)
+                found[number].wait_until_started()
+            return found
+
+        yield three
+
+
+@pytest.mark.parametrize("idles", [True, False], ids=["with JAAS", "without"])
+def test_after_a_restart_of_zookeeper_a_controller_of_3_0_owns_its_znode_and_does_not_run(
+    start: Callable[..., dict[int, KafkaBroker]],
+    idles: bool,
+    server: EmbeddedZooKeeper,
+    client: KazooClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KAFKA-13461. Its JVM has a JAAS configuration without a section for ZooKeeper's client, as brokers have whose own
+    clients use SASL."""
+    jaas = tmp_path / "jaas"
+    jaas.write_text(JAAS)
+    if idles:
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.auth.login.config={jaas}")
+    brokers = start(Role.BROKER_3_0, 18_000)
+    state, controller, epoch = partition_state_path(TOPIC, 0), brokers[1], client.get(CONTROLLER_EPOCH)[0]
+    create(client, 1)
+    connected = controller.logged().count(CONNECTED)
+
+    client.stop()
+    server.kill()
+    server.launch()
+    server.wait_until_serving()
+    client.start()
+    assert until(lambda: controller.logged().count(CONNECTED) > connected)
+    assert until(lambda: RESIGNED in controller.logged(), LIMIT_S if idles else ELECTS_WITHIN_S) == idles
+
+    brokers[2].kill()
+    assert until(lambda: client.exists(broker_path(2)) is None)
+    assert until(lambda: read(client, state).get("leader") == 3, ELECTS_WITHIN_S) != idles
+    assert (read(client, CONTROLLER)["brokerid"], client.get(CONTROLLER_EPOCH)[0]) == (1, epoch)
+
+    if idles:
+        client.delete(CONTROLLER)
+        assert until(lambda: read(client, state).get("leader") == 3)
+
+
+@pytest.mark.parametrize(("role", "ends"), [(Role.CONSUMER, False), (Role.BROKER, True)], ids=["0.8.2.2", "3.9.1"])
+def test_a_deletion_whose_controller_dies_in_the_middle(
+    start: Callable[..., dict[int, KafkaBroker]], role: Role, ends: bool, client: KazooClient
+) -> None:
+    """Claim E4, KAFKA-6650."""
+    brokers = start(role, 6_000)
+    create(client, PARTITIONS)
+    in_the_middle(client, brokers[1].kill)
+    assert until(lambda: read(client, CONTROLLER).get("brokerid") in (2, 3))
+    if ends:
+        assert until(lambda: client.exists(f"{DELETE_TOPICS}/{TOPIC}") is None)
+        assert client.exists(topic_path(TOPIC)) is None
+    else:
+        successor = brokers[int(str(read(client, CONTROLLER)["brokerid"]))]
+        assert until(lambda: STUCK in successor.logged())
+        assert client.exists(f"{DELETE_TOPICS}/{TOPIC}") is not None
+        assert client.exists(topic_path(TOPIC)) is not None
+
+
+def test_a_controller_of_3_9_that_wakes_in_the_middle_of_a_deletion_deletes_nothing_more(
+    start: Callable[..., dict[int, KafkaBroker]], client: KazooClient
+) -> None:
+    """Claim E3: its successor has deleted the topic, and a client has created it anew."""
+    brokers = start(Role.BROKER, 18_000)
+    create(client, PARTITIONS)
+    in_the_middle(client, brokers[1].pause)
+    client.delete(CONTROLLER)
+    assert until(lambda: client.exists(f"{DELETE_TOPICS}/{TOPIC}") is None)
+    create(client, PARTITIONS)
+    assert until(lambda: states(client) == PARTITIONS)
+    brokers[1].resume()
+    assert until(lambda: RESIGNED in brokers[1].logged())
+    assert states(client) == PARTITIONS
+    assert client.get(CONTROLLER_EPOCH)[0] == b"2"
