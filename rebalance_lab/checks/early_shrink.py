@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, lives, partition_states, place_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer, order
 from rebalance_lab.history.files import History
@@ -73,7 +73,7 @@ def shrinks(history: History) -> list[Shrink]:
     """Each drop of a replica by the leader of its epoch, in the order of the states."""
     found = []
     views = grouped(events_of(history, ISR_ASSUMED), place_of)
-    for place, states in partition_states(history).items():
+    for place, states in lives(history):
         since: dict[int, tuple[bool, Event]] = {}
         epoch, written = -1, None
         for event, state in states:

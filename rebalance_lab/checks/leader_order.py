@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from rebalance_lab.checks.model import Finding, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states, replicas_at
+from rebalance_lab.checks.partition_states import Place, lives, replicas_at
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
@@ -48,7 +48,7 @@ def deciding(history: History) -> list[Election]:
     """The elections that keep one of the two orders at most. The leader that has gone or moved is no candidate of
     either."""
     found = []
-    for partition, states in partition_states(history).items():
+    for partition, states in lives(history):
         led: LeaderIsrAndControllerEpoch | None = None
         before: Event | None = None
         for event, state in states:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import partition_states, replicas_at
+from rebalance_lab.checks.partition_states import lives, replicas_at
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
@@ -27,7 +27,7 @@ def judge(history: History) -> Finding:
     unclean_allowed = history.trial.parameters.get("unclean") is True
     wrong: list[tuple[str, Event, Event]] = []
     elections = unclean = states_seen = 0
-    for partition, states in partition_states(history).items():
+    for partition, states in lives(history):
         states_seen += len(states)
         before: tuple[Event, State] | None = None
         for event, state in states:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_state
 from rebalance_lab.wire.paths import partition_of_state
 
@@ -55,6 +58,29 @@ def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIs
     return found
 
 
+def lives(history: History) -> list[tuple[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]]:
+    """The states of each partition, apart for each life of its topic: one that is deleted and created anew is another
+    topic of the same name, and its leader epochs begin anew. Raises KafkaException."""
+    births = grouped((each for each in events_of(history, Kind.CREATED) if _topic_of(each)), _topic_of)
+    found = []
+    for place, states in partition_states(history).items():
+        zxids = [each.zxid or 0 for each in births.get(place.topic, ())]
+        by_life = grouped(states, partial(_life, zxids))
+        found += [(place, its) for its in by_life.values()]
+    return found
+
+
+def _life(births: Sequence[int], state: tuple[Event, LeaderIsrAndControllerEpoch]) -> int:
+    """The number of a topic's life to which a state belongs. `births`: the zxids of the topic's creations."""
+    return bisect_right(births, state[0].zxid or 0)
+
+
+def _topic_of(event: Event) -> str | None:
+    """The topic whose znode an event of the registry is about; None if it is about another znode."""
+    match = _TOPIC.fullmatch(str(event.of("path")))
+    return match and match[1]
+
+
 def stood(history: History, end_us: int) -> dict[Place, list[Stood]]:
     """The states of each partition with the times for which they stood; the last one until `end_us`, unless its znode
     is deleted first. Raises KafkaException for a malformed znode."""
@@ -73,11 +99,11 @@ def assigned(history: History) -> dict[Place, list[tuple[Event, tuple[int, ...]]
     """The replicas of each partition, at each write of its topic's znode. Raises KafkaException."""
     found: dict[Place, list[tuple[Event, tuple[int, ...]]]] = {}
     for event in events_of(history, Kind.CREATED, Kind.CHANGED):
-        match = _TOPIC.fullmatch(str(event.of("path")))
-        if match:
-            replicas = read_assignment(match[1], str(event.of("data")).encode()).replicas
+        topic = _topic_of(event)
+        if topic is not None:
+            replicas = read_assignment(topic, str(event.of("data")).encode()).replicas
             for partition, brokers in replicas.items():
-                found.setdefault(Place(match[1], partition), []).append((event, brokers))
+                found.setdefault(Place(topic, partition), []).append((event, brokers))
     return found
 
 

@@ -11,6 +11,9 @@ when they give up. `moment` says what it was about to do:
 - `election`: to raise the controller epoch, after it had created `/controller` (up to 2.0), or with it (from 2.1 on).
 - `failover`: to load the cluster after its election. That fails, so it gives up.
 
+Brokers of Kafka cannot be held at an operation. Their controller is paused as soon as the first of many partitions is
+gone (`deletion`).
+
 `form` is how controllers are elected and write; with `fences_writes=false` no form checks the epoch. With
 `fences_orders=false` brokers obey controllers of earlier epochs. In the control the same is done, and nobody is paused.
 """
@@ -39,8 +42,8 @@ from rebalance_lab.subjects.replication.subject import (
     spares_a_controller,
     with_default,
 )
-from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, usual
 from rebalance_lab.wire.cluster import reassignment_payload
 from rebalance_lab.wire.paths import DELETE_TOPICS, REASSIGNMENT, partition_state_path, topic_path
 
@@ -50,6 +53,9 @@ TOPIC_AGAIN = "t2"
 #: controller.socket.timeout.ms of brokers in a reassignment. A leader that has asked the paused controller for an ISR
 #: does not ask its successor before; with Kafka's 30 s the session of the paused one would have ended.
 ANSWERED_WITHIN_MS = 3_000
+
+#: Partitions of the topic with brokers of Kafka: the controller needs some time to delete them.
+MANY = 100
 
 #: How often another election is tried until the broker that is to be paused takes part in one.
 TRIES = 100
@@ -89,7 +95,10 @@ async def zombie_controller(lab: ReplicationLab) -> None:
 
 
 async def _deletion(lab: ReplicationLab) -> None:
-    await _deleted_again(lab, f"delete {partition_state_path(TOPIC_AGAIN, 0)}")
+    if lab.plan.has_real_nodes:
+        await _deleted_half(lab)
+    else:
+        await _deleted_again(lab, f"delete {partition_state_path(TOPIC_AGAIN, 0)}")
 
 
 async def _order(lab: ReplicationLab) -> None:
@@ -120,23 +129,51 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
     await lab.forget_halt()
 
 
+async def _deleted_half(lab: ReplicationLab) -> None:
+    """As above with a topic of many partitions. The controller is paused when the first is gone; it is still deleting
+    the others then."""
+    controller = await lab.controlled()
+    replicas = [number_of(each.actor) for each in lab.brokers if each is not controller]
+    await _created(lab, replicas, MANY)
+
+    async def succeed() -> None:
+        left = await lab.count_children(f"{topic_path(TOPIC_AGAIN)}/partitions")
+        assert left, f"the controller was paused too late: it has deleted all partitions of {TOPIC_AGAIN}"
+        await lab.depose()
+        await _deleted(lab)
+        await _created(lab, replicas, MANY)
+
+    if lab.plan.control:
+        await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+        await _deleted(lab)
+        await _created(lab, replicas, MANY)
+        return
+    fewer = await lab.children_change(f"{topic_path(TOPIC_AGAIN)}/partitions")
+    await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
+    await fewer
+    await _while_paused(lab, controller, succeed)
+
+
 async def _deleted(lab: ReplicationLab) -> None:
     """The topic is gone, and this lab has heard so: it would take the old state for that of the topic's next life."""
     await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
-    await lab.until(lambda: lab.state_of(TOPIC_AGAIN, 0) is None, f"the end of {TOPIC_AGAIN}")
+    await lab.until(
+        lambda: all(lab.state_of(TOPIC_AGAIN, each) is None for each in range(MANY)), f"the end of {TOPIC_AGAIN}"
+    )
 
 
-async def _created(lab: ReplicationLab, replicas: list[int]) -> None:
+async def _created(lab: ReplicationLab, replicas: list[int], count: int = 1) -> None:
     """The topic is there, and all its replicas are in sync. Each time it has the same leader, so that the checks, which
     know a topic by its name, see one partition."""
-    await lab.create(TOPIC_AGAIN, {0: replicas})
-    await _in_sync(lab, replicas)
+    await lab.create(TOPIC_AGAIN, dict.fromkeys(range(count), replicas))
+    await _in_sync(lab, replicas, count)
 
 
-async def _in_sync(lab: ReplicationLab, replicas: list[int]) -> None:
+async def _in_sync(lab: ReplicationLab, replicas: list[int], count: int = 1) -> None:
     def in_sync() -> bool:
-        state = lab.state_of(TOPIC_AGAIN, 0)
-        return state is not None and set(state.isr) == set(replicas) and state.leader >= 0
+        states = [lab.state_of(TOPIC_AGAIN, each) for each in range(count)]
+        in_sync = all(each is not None and set(each.isr) == set(replicas) and each.leader >= 0 for each in states)
+        return in_sync and all(lab.in_roles(TOPIC_AGAIN, each) for each in range(count))
 
     await lab.until(in_sync, f"the replicas of {TOPIC_AGAIN} in sync")
 
@@ -270,6 +307,20 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(REPLICATION, **found)
 
 
+def real(plan: Plan) -> None:
+    """Raises PlanError for what brokers of 3.9.1 cannot do."""
+    if Moment(plan.text("moment")) is not Moment.DELETION:
+        raise PlanError(
+            f"moment={plan.text('moment')}: real brokers cannot be held at an operation; set it to deletion, in the "
+            "middle of which they can be paused"
+        )
+    for name in ("fences_writes", "fences_orders"):
+        if not plan.switch(name):
+            raise PlanError(f"{name}=false: real brokers are those of 3.9.1, which have both fences")
+    if plan.text("form") != ControllerForm.V2_1:
+        raise PlanError(f"form={plan.text('form')}: real brokers are those of 3.9.1, whose form is 2.1")
+
+
 def demands(plan: Plan) -> None:
     """Raises PlanError unless there are brokers enough; a reassignment goes round three."""
     moved = Moment(plan.text("moment")) is Moment.REASSIGNMENT
@@ -297,5 +348,5 @@ SCENARIO = Scenario(
     expects=expects,
     demands=demands,
     claims=("E3",),
-    real=only_ours("they cannot be halted at an operation"),
+    real=real,
 )

@@ -28,6 +28,12 @@ class States(Story):
         detail = {"path": "/brokers/topics/t/partitions/0/state", "data": json.dumps(data)}
         return self.add(10 * self._count, "zookeeper", kind, detail=detail, zxid=1 + self._count)
 
+    def created_anew(self) -> None:
+        """The topic has been deleted meanwhile."""
+        self._count += 1
+        detail = {"path": "/brokers/topics/t", "data": '{"version":1,"partitions":{"0":[1,2,3]}}'}
+        self.add(10 * self._count, "zookeeper", Kind.CREATED, detail=detail, zxid=1 + self._count)
+
     def found(self) -> Finding:
         self.add(900, "runner", Kind.REST_REACHED, detail={"phase": "recovered"})
         return CHECKS["leader_outside_isr"].judge(self.history())
@@ -48,6 +54,17 @@ def test_an_election_from_outside_it() -> None:
     before, after = story.state(1, 0, 1), story.state(2, 1, 2)
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+
+
+@pytest.mark.parametrize(("anew", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)])
+def test_of_a_topic_that_is_created_anew_nothing_is_expected(anew: bool, outcome: Outcome) -> None:
+    story = States()
+    story.state(1, 0, 1, 2, 3)
+    story.state(2, 1, 2)
+    if anew:
+        story.created_anew()
+    story.state(1, 0, 1, 3)
+    assert story.found().outcome is outcome
 
 
 def test_an_unclean_election_that_is_allowed_is_counted() -> None:

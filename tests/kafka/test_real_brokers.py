@@ -24,6 +24,7 @@ from rebalance_lab.roles.values import told
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import plan_like
+from rebalance_lab.wire.paths import CONTROLLER, topic_path
 from rebalance_lab.world.kafka.log_file import LogFile
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1200)]
@@ -64,6 +65,8 @@ PLANS = {
     "placed": plan("placement"),
     "placed, control": plan("placement", control=True),
     "placed in racks": plan("placement", brokers="6", racks="3"),
+    "zombie": plan("zombie-controller", session_timeout_ms="18000"),
+    "zombie, control": plan("zombie-controller", control=True),
     "kills": plan("committed-data", fault="kill", rounds="2"),
     "kills, control": plan("committed-data", fault="kill", control=True),
 }
@@ -133,6 +136,7 @@ def test_every_reading_is_decided_as_expected(trials: Mapping[str, History], sto
     readings = {
         ("E1", "real 3.9.1"): "reproduced",
         ("E2", "real 3.9.1"): "reproduced",
+        ("E3", "writes, real 3.9.1"): "refuted",
         ("E5a", "clean election, real 3.9.1"): "reproduced",
         ("E5b", "controlled shutdown, real 3.9.1"): "refuted",
         ("E5b", "after a failure, real 3.9.1"): "refuted",
@@ -198,6 +202,22 @@ def test_the_isr_flaps_until_the_follower_has_caught_up(trials: Mapping[str, His
     """KAFKA-19996, which Kafka 3.9.1 has."""
     measures = judge(trials["flaps"])["early_shrink"].measures
     assert measures["count"] == measures["joined"] > 1
+
+
+def test_a_controller_that_was_deposed_deletes_nothing_more(trials: Mapping[str, History]) -> None:
+    history = trials["zombie"]
+    deposed, successor = [each for each in of_kind(history, Kind.CREATED) if each.of("path") == CONTROLLER][:2]
+    deleted = [each for each in of_kind(history, Kind.DELETED) if str(each.of("path")).startswith(topic_path("t2"))]
+    before, after = (
+        {each.session for each in deleted if (each.at_us > successor.at_us) is later} for later in (False, True)
+    )
+    assert (before, after) == ({deposed.session}, {successor.session})  # it was paused in the middle of the deletion
+    assert CHECKS["stale_controller"].judge(history).outcome is Outcome.CLEAN
+    # A counterfeit: it has deleted the last state.
+    last = [each for each in deleted if str(each.of("path")).endswith("/state")][-1]
+    altered = msgspec.structs.replace(last, session=deposed.session)
+    false = tuple(altered if event.id == last.id else event for event in history.events)
+    assert CHECKS["stale_controller"].judge(History(history.trial, false)).outcome is Outcome.VIOLATED
 
 
 def test_replicas_are_read_from_the_files(trials: Mapping[str, History], store: Path) -> None:

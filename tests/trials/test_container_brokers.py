@@ -31,6 +31,8 @@ SLOW_RESTART = {"pause_ms": "12000", "session_timeout_ms": "36000"}
 PLANS = {
     "E1: races for the controllership": (contained("controller-race", brokers="3"), "expire"),
     "E2: one controller after another": (contained("controller-failover"), "kill"),
+    "E3: a controller of 1.1 that wakes": (contained("zombie-controller", form="1.1"), "pause"),
+    "E3: one of 2.1": (contained("zombie-controller"), "pause"),
     "E5: the next leader": (contained("isr-election"), "kill"),
     "E6: pauses": (contained("committed-data", fault="pause"), "pause"),
     "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),

@@ -10,7 +10,7 @@ from itertools import pairwise
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.checks import lost_write, poll_skip
 from rebalance_lab.checks.broker_names import broker_names
-from rebalance_lab.checks.partition_states import partition_states
+from rebalance_lab.checks.partition_states import lives
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import NO_PARTITION
@@ -150,7 +150,7 @@ def _unclean(history: History) -> str | None:
     names = broker_names(history)
     found = [
         names.get(after.leader, f"broker {after.leader}")
-        for states in partition_states(history).values()
+        for _, states in lives(history)
         for (_, before), (_, after) in pairwise(states)
         if after.leader not in (before.leader, -1) and after.leader not in before.isr
     ]

@@ -4,6 +4,7 @@ sees of it there."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from rebalance_lab.broker.halting import HALT, Order, halt_payload
 from rebalance_lab.history.duties import FOLDERS_READ
 from rebalance_lab.history.events import LAYER_OF, Event
 from rebalance_lab.history.rest import NodeState
+from rebalance_lab.kernel import Future
 from rebalance_lab.roles.inspector import InspectorSpec
 from rebalance_lab.subjects.broker_log.subject import LogLab
 from rebalance_lab.subjects.replication.tracker import ReplicationTracker
@@ -19,6 +21,8 @@ from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment
 from rebalance_lab.wire.paths import partition_state_path, topic_path
+from rebalance_lab.world.errors import NoNode
+from rebalance_lab.world.ports import WatchEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,18 @@ class OutsideLab(LogLab):
                 assert there.watch is not None
                 await there.watch
                 there = await self._stage.zookeeper.exists(path, watch=True)
+
+    async def children_change(self, path: str) -> Future[WatchEvent]:
+        """A future of the next change of a znode's children. Raises NoNode."""
+        there = await self._stage.zookeeper.children(path, watch=True)
+        assert there.watch is not None
+        return there.watch
+
+    async def count_children(self, path: str) -> int:
+        """How many children a znode has; none if it is not there."""
+        with suppress(NoNode):
+            return len((await self._stage.zookeeper.children(path)).value.names)
+        return 0
 
     async def assigned(self, topic: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
         """Wait until the topic's znode has these replicas of each partition."""

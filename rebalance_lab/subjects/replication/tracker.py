@@ -11,7 +11,7 @@ from rebalance_lab.history.duties import LOOK
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.keyed import CONSUME_KEYED, KEYED, RESIZE
 from rebalance_lab.history.reads import MOVED, POLLED, position_after
-from rebalance_lab.history.replicas import APPENDED, CONTROLS, FOLLOWS, LEADS, READ_REPLICA, TRUNCATED
+from rebalance_lab.history.replicas import APPENDED, CONTROLS, FOLLOWS, LEADS, READ_REPLICA, REPLICA_ENDED, TRUNCATED
 from rebalance_lab.history.writes import PRODUCE, REPORTED
 from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
@@ -26,13 +26,13 @@ ASSIGNMENT_PATH = topic_path(TOPIC)
 class ReplicationTracker(LogTracker):
     """It also counts reads of replicas, the batches that each broker has written as a leader, its cuts of its log as a
     follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
-    znode and what brokers believe. `led`: broker -> the last leader epoch in which it believed that it leads.
-    `reigns`: of controllers, so far; `believed`: those that began as a broker knows. `appended_us`: broker -> when it
-    has written its last batch as a leader.
-    `unanswered`: writes whose outcome the client does not know. `resizes_answered`: requests for another number of
-    partitions, and whether the topic with keys was read. `counting`, `halted`: what brokers have reported of the
-    operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an
-    inspector that it has ended, and when that began. `states`: of all partitions, by their paths. `position`: of the
+    znode and what brokers believe. `roles`: (broker, topic, partition) -> the leader epoch in which it leads or
+    follows. `led`: broker -> the last leader epoch in which it believed that it leads. `reigns`: of controllers, so
+    far; `believed`: those that began as a broker knows. `appended_us`: broker -> when it has written its last batch as
+    a leader. `unanswered`: writes whose outcome the client does not know. `resizes_answered`: requests for another
+    number of partitions, and whether the topic with keys was read. `counting`, `halted`: what brokers have reported of
+    the operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of
+    an inspector that it has ended, and when that began. `states`: of all partitions, by their paths. `position`: of the
     reader that reads along; `moves`: how often it was moved."""
 
     replicas_read: set[int] = field(default_factory=set)
@@ -41,6 +41,7 @@ class ReplicationTracker(LogTracker):
     unanswered: int = 0
     position: int = 0
     moves: int = 0
+    roles: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     cuts: Counter[str] = field(default_factory=Counter)
     led: dict[str, int] = field(default_factory=dict)
     followed: dict[str, int] = field(default_factory=dict)
@@ -87,7 +88,16 @@ class ReplicationTracker(LogTracker):
             return False
         return True
 
+    def _role(self, event: Event) -> None:
+        replica = event.actor, event.topic, event.partition
+        if event.kind is REPLICA_ENDED:
+            self.roles.pop(replica, None)
+        else:
+            self.roles[replica] = int(str(event.of("leader_epoch")))
+
     def _of_brokers(self, event: Event) -> bool:
+        if event.kind in {LEADS, FOLLOWS, REPLICA_ENDED}:
+            self._role(event)
         if event.kind is APPENDED:
             self.batches[event.actor] += 1
             self.appended_us[event.actor] = event.at_us
