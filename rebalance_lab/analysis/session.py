@@ -10,6 +10,7 @@ Everything is written to a folder, which is removed at the end; if the process w
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ import tempfile
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,7 +37,7 @@ from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.tally import count_in, counted
 from rebalance_lab.history.disk import is_for_want_of_space, no_space
 from rebalance_lab.history.scratch import Scratch
-from rebalance_lab.kernel.interruption import undisturbed
+from rebalance_lab.kernel.interruption import breaking_off, undisturbed
 
 PREFIX = "rebalance-lab-spark-"
 
@@ -87,13 +89,15 @@ class LocalSpark:
     """A running Spark; `stop()` it, or use it in a `with`.
 
     `folder` holds what it writes, its log among it, and goes with it. `ui`: the address of its web pages, if it has
-    them.
+    them. `watched`: while it is open, the JVM is killed if a signal has interrupted the process, and PySpark waits for
+    the JVM.
     """
 
     session: SparkSession
     scratch: Scratch
     gateway: Any
     ui: str | None = None
+    watched: ExitStack = field(default_factory=ExitStack)
 
     @property
     def folder(self) -> Path:
@@ -110,6 +114,7 @@ class LocalSpark:
         with ExitStack() as ends:
             ends.enter_context(undisturbed())
             ends.callback(self.scratch.remove)
+            ends.callback(self.watched.close)
             ends.callback(_end, self.gateway)
             ends.enter_context(warnings.catch_warnings())
             # PySpark warns if a signal has broken off what it asked the JVM. `_end` ends the JVM in any case.
@@ -179,7 +184,9 @@ def start(
         session.conf.set(_CORES, context.defaultParallelism)
         count_in(session, _tally(scratch.folder))
         undo.pop_all()
-    return LocalSpark(session, scratch, gateway, context.uiWebUrl)
+    watched = ExitStack()
+    watched.enter_context(breaking_off(partial(_break_off, gateway, context)))
+    return LocalSpark(session, scratch, gateway, context.uiWebUrl, watched)
 
 
 def _remove_empty_logs(event_log: Path, before: Collection[Path]) -> None:
@@ -338,6 +345,15 @@ def _end(gateway: Any) -> None:
     # PySpark keeps its first gateway for the life of the process: the next start must not find a dead one.
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+def _break_off(gateway: Any, context: SparkContext) -> None:
+    """Kill the JVM of a process that was interrupted, from another thread than that which waits for it. A collection
+    that is interrupted before it is connected waits for a thread of the JVM, which waits for the connection
+    (`_collect_as_arrow` in PySpark 4.3). Of the loss PySpark would print several tracebacks."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    context._accumulatorServer.shutdown()
+    gateway.proc.kill()
 
 
 def java_problem() -> str | None:

@@ -9,12 +9,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+#: What a signal has interrupted may take so long to end before that which it may wait for is ended by force.
+STANDSTILL_S = 10.0
 
 #: After this time a signal is sent again whose exception was lost, or which the main thread has not noticed.
 _AGAIN_S = 0.05
@@ -35,6 +38,17 @@ class Interruption:
         self.number: signal.Signals | None = None
         self._is_over = False
         self._lost = False
+        self._breaks: list[Callable[[], object]] = []
+
+    @contextmanager
+    def breaking_off(self, breaks: Callable[[], object]) -> Iterator[None]:
+        """See the function of this name."""
+        self._breaks.append(breaks)
+        try:
+            yield
+        finally:
+            if breaks in self._breaks:
+                self._breaks.remove(breaks)
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended. Python
@@ -72,6 +86,17 @@ class Interruption:
                 time.sleep(_AGAIN_S)
                 if self._is_owed(number[0]):
                     signal.pthread_kill(main, number[0])
+            self._break_off()
+
+    def _break_off(self) -> None:
+        """Wait until what a signal has interrupted has ended; end what it may wait for if that takes too long."""
+        give_up_s = time.monotonic() + STANDSTILL_S
+        while self._breaks and self.number is not None and not self._lost and not self._is_over:
+            time.sleep(_AGAIN_S)
+            if time.monotonic() > give_up_s:
+                for each in self._breaks[::-1]:
+                    each()
+                return
 
     def _is_owed(self, number: int) -> bool:
         """Whether a signal that has arrived must still interrupt the main thread, and does so once it is noticed."""
@@ -86,6 +111,10 @@ def _is_noting(frame: FrameType | None) -> bool:
     return frame is not None
 
 
+#: Those of the `interruptible` blocks in which this process is; one at most.
+_CURRENT: list[Interruption] = []
+
+
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """Within the block the first signal raises Interrupted in the main thread. A signal that is ignored, as SIGHUP is
@@ -95,6 +124,7 @@ def interruptible() -> Iterator[Interruption]:
     heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, found.on_signal) for each in heard}
     sys.unraisablehook = partial(found.on_unraisable, hook)
+    _CURRENT.append(found)
     try:
         with _insisting(found):
             try:
@@ -102,9 +132,21 @@ def interruptible() -> Iterator[Interruption]:
             finally:
                 found.over()  # while the handlers are there: a signal that was sent again must not meet others
     finally:
+        _CURRENT.remove(found)
         sys.unraisablehook = hook
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+@contextmanager
+def breaking_off(breaks: Callable[[], object]) -> Iterator[None]:
+    """If a signal interrupts the block, and it has not ended after `STANDSTILL_S`, `breaks` is called in another
+    thread. It ends what the main thread may wait for: a library that cleans up may wait for a process that waits for
+    it. Outside of `interruptible` nothing is called."""
+    with ExitStack() as watched:
+        for each in _CURRENT:
+            watched.enter_context(each.breaking_off(breaks))
+        yield
 
 
 @contextmanager

@@ -143,6 +143,44 @@ def test_a_start_that_is_killed_leaves_no_jvm(tmp_path: Path) -> None:
     assert (alive, list(tmp_path.iterdir())) == ([], [])
 
 
+#: A signal comes when PySpark is about to connect to the thread of the JVM that serves a collection. PySpark then waits
+#: for this thread, which waits for the connection.
+INTERRUPTED = """
+import os, signal, sys
+from rebalance_lab.analysis import session
+from rebalance_lab.analysis.frames import rows_of
+from rebalance_lab.kernel import interruption
+from pyspark.sql.pandas import conversion
+
+def interrupted(*_arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    raise AssertionError("the signal comes first")
+
+interruption.STANDSTILL_S = 1.0
+conversion._load_from_socket = interrupted
+try:
+    with interruption.interruptible(), session.start() as spark:
+        rows_of(spark.session.range(10))
+except Exception:
+    print("ended")
+"""
+
+
+@pytest.mark.slow
+def test_a_collection_that_is_interrupted_before_it_is_connected_ends(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("ended\n", "", 0)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("version", "told"),
     [("11.0.22", "is Java 11; Spark needs Java 17 or later"), ("1.8.0_402", "is Java 8"), ("17.0.1", None)],

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, interruptible, undisturbed
+from rebalance_lab.kernel import interruption
+from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, breaking_off, interruptible, undisturbed
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -54,6 +55,44 @@ def test_undisturbed_work_may_replace_handlers_also_of_what_is_ignored() -> None
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_what_an_interrupted_block_waits_for_is_ended_if_it_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interruption, "STANDSTILL_S", 0.1)
+    ended = threading.Event()
+
+    def work() -> None:
+        with breaking_off(ended.set):
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                assert ended.wait(10)
+
+    with interruptible(), pytest.raises(Interrupted):
+        work()
+
+
+def test_what_ends_soon_after_a_signal_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interruption, "STANDSTILL_S", 1000.0)
+    ended: list[str] = []
+
+    def work() -> None:
+        with breaking_off(lambda: ended.append("all")):
+            signal.raise_signal(signal.SIGTERM)
+
+    with interruptible(), pytest.raises(Interrupted):
+        work()
+    assert ended == []
+
+
+def test_nothing_is_ended_without_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interruption, "STANDSTILL_S", 0.0)
+    ended: list[str] = []
+    with interruptible(), breaking_off(lambda: ended.append("all")):
+        time.sleep(0.1)
+    with breaking_off(lambda: ended.append("outside")):
+        pass
+    assert ended == []
 
 
 class Finalized:
