@@ -8,7 +8,7 @@
 | writes | without a condition on the epoch | the same | each with a check of `/controller_epoch` |
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
 | state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
-| topic whose deletion has begun | waits for states that are gone | the same | is deleted (from 2.0 on) |
+| topic of which a state has been deleted | is never deleted | the same | is deleted (from 2.0 on) |
 
 Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), `KafkaController` and
 `kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), and `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0). What they decide is

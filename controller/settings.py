@@ -1,4 +1,4 @@
-"""The settings of a controller, with the defaults of Kafka 3.9.1."""
+"""The settings of a controller."""
 
 from __future__ import annotations
 

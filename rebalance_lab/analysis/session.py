@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -46,6 +47,7 @@ MINIMUM_JAVA = 17
 
 LOOPBACK = "127.0.0.1"
 _EXIT_TIMEOUT_S = 20
+_SERVER_TIMEOUT_S = 2
 _VERSION_TIMEOUT_S = 30
 _LOG_TAIL_LINES = 12
 _SOCKET_FOLDER_CHARS = 60
@@ -89,8 +91,7 @@ class LocalSpark:
     """A running Spark; `stop()` it, or use it in a `with`.
 
     `folder` holds what it writes, its log among it, and goes with it. `ui`: the address of its web pages, if it has
-    them. `watched`: while it is open, the JVM is killed if a signal has interrupted the process, and PySpark waits for
-    the JVM.
+    them. `watched`: while it is open, the JVM is killed if the process has been interrupted and does not get on.
     """
 
     session: SparkSession
@@ -114,8 +115,8 @@ class LocalSpark:
         with ExitStack() as ends:
             ends.enter_context(undisturbed())
             ends.callback(self.scratch.remove)
-            ends.callback(self.watched.close)
             ends.callback(_end, self.gateway)
+            ends.callback(self.watched.close)  # `_end` has a limit of its own
             ends.enter_context(warnings.catch_warnings())
             # PySpark warns if a signal has broken off what it asked the JVM. `_end` ends the JVM in any case.
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
@@ -352,8 +353,14 @@ def _break_off(gateway: Any, context: SparkContext) -> None:
     that is interrupted before it is connected waits for a thread of the JVM, which waits for the connection
     (`_collect_as_arrow` in PySpark 4.3). Of the loss PySpark would print several tracebacks."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
-    context._accumulatorServer.shutdown()
-    gateway.proc.kill()
+    try:
+        server = context._accumulatorServer
+        if server is not None:  # it waits for an update that is under way, for as long as that takes
+            ending = threading.Thread(target=server.shutdown, daemon=True)
+            ending.start()
+            ending.join(_SERVER_TIMEOUT_S)
+    finally:
+        gateway.proc.kill()
 
 
 def java_problem() -> str | None:

@@ -9,15 +9,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-#: What a signal has interrupted may take so long to end before that which it may wait for is ended by force.
-STANDSTILL_S = 10.0
+#: How long the clean-up after a signal may take before what it waits for is ended by force. Spark may take long to
+#: stop on a busy machine.
+STANDSTILL_S = 30.0
 
 #: After this time a signal is sent again whose exception was lost, or which the main thread has not noticed.
 _AGAIN_S = 0.05
@@ -95,7 +96,8 @@ class Interruption:
             time.sleep(_AGAIN_S)
             if time.monotonic() > give_up_s:
                 for each in self._breaks[::-1]:
-                    each()
+                    with suppress(Exception):  # it is the last resort, and other signals still have to be noticed
+                        each()
                 return
 
     def _is_owed(self, number: int) -> bool:

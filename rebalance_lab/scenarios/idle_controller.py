@@ -1,4 +1,4 @@
-"""A controller that owns `/controller` and does not run (KAFKA-13461, reported as KAFKA-13407).
+"""A controller that owns `/controller` and does not run (KAFKA-13461; KAFKA-13407 reports the same).
 
 ZooKeeper is restarted, and all sessions survive. Brokers of Kafka 2.8.0 to 3.0.0 whose JAAS configuration has no
 section for ZooKeeper's client treat this like an expired session: when they are connected again, the controller

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -179,6 +181,16 @@ def test_a_collection_that_is_interrupted_before_it_is_connected_ends(tmp_path: 
     )
     assert (done.stdout, done.stderr, done.returncode) == ("ended\n", "", 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_jvm_is_killed_whatever_else_is_in_the_way() -> None:
+    """The accumulators' server has ended already, or does not end."""
+    hangs = threading.Event()
+    for server in (None, SimpleNamespace(shutdown=hangs.wait)):
+        with subprocess.Popen(["sleep", "600"]) as process:
+            session._break_off(SimpleNamespace(proc=process), SimpleNamespace(_accumulatorServer=server))
+            assert process.wait(10) == -signal.SIGKILL
+    hangs.set()
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,9 @@ def test_a_controller_that_was_deposed_deletes_nothing_more(trials: Mapping[str,
     )
     assert (before, after) == ({deposed.session}, {successor.session})  # it was paused in the middle of the deletion
     assert CHECKS["stale_controller"].judge(history).outcome is Outcome.CLEAN
+    (pause,) = [each for each in of_kind(history, Kind.FAULT_ENDED) if each.of("fault") == "pause"]
+    closed = [each for each in of_kind(history, Kind.SESSION_CLOSED) if each.session == deposed.session]
+    assert all(each.at_us > pause.at_us for each in closed)  # not the end of its session has stopped it
     # A counterfeit: it has deleted the last state.
     last = [each for each in deleted if str(each.of("path")).endswith("/state")][-1]
     altered = msgspec.structs.replace(last, session=deposed.session)

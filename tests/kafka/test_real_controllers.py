@@ -45,10 +45,11 @@ JAAS = (
     'KafkaServer { org.apache.kafka.common.security.plain.PlainLoginModule required username="lab" password="lab"; };\n'
 )
 
-#: What a broker logs when it is connected to ZooKeeper, when its controller has given up, and when that cannot go on
-#: with a deletion.
+#: What a broker logs when it is connected to ZooKeeper, when its controller has given up, when ZooKeeper has refused a
+#: write of it, and when it cannot go on with a deletion.
 CONNECTED = "Session establishment complete"
 RESIGNED = "Resigned"
+MOVED = "ControllerMovedException"
 STUCK = "from OnlineReplica to ReplicaDeletionStarted failed"
 
 
@@ -201,6 +202,7 @@ def test_a_controller_of_3_9_that_wakes_in_the_middle_of_a_deletion_deletes_noth
     """Claim E3: its successor has deleted the topic, and a client has created it anew."""
     brokers = start(Role.BROKER, 18_000)
     create(client, PARTITIONS)
+    session = client.exists(broker_path(1)).ephemeralOwner
     in_the_middle(client, brokers[1].pause)
     client.delete(CONTROLLER)
     assert until(lambda: client.exists(f"{DELETE_TOPICS}/{TOPIC}") is None)
@@ -208,5 +210,7 @@ def test_a_controller_of_3_9_that_wakes_in_the_middle_of_a_deletion_deletes_noth
     assert until(lambda: states(client) == PARTITIONS)
     brokers[1].resume()
     assert until(lambda: RESIGNED in brokers[1].logged())
+    assert client.exists(broker_path(1)).ephemeralOwner == session  # what has stopped it is not the end of its session
+    assert MOVED in brokers[1].logged()
     assert states(client) == PARTITIONS
     assert client.get(CONTROLLER_EPOCH)[0] == b"2"
