@@ -28,6 +28,7 @@ from rebalance_lab.subjects.broker_log.subject import TOPIC
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
+    FORM,
     REPLICATED,
     BrokerNode,
     ProducerOptions,
@@ -333,13 +334,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("duty", DRAWN, "", "what is asked for; drawn: by the seed, not the last", choices=(DRAWN, *Duty)),
         Parameter("kill_at", ANY, "", "the operation before which it is killed; 0: none; -1: drawn", ANY, maximum=1000),
-        Parameter(
-            "form",
-            ControllerForm.V2_1.value,
-            "",
-            "the release that controllers are like",
-            choices=tuple(ControllerForm),
-        ),
+        FORM,
         Parameter("awaits_deletion", False, "", "the cure: a reassignment ends once old replicas are deleted"),
         *with_default(COMMON, messages=60, pause_us=50_000),
     ),

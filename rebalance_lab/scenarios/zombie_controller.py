@@ -33,6 +33,7 @@ from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
+    FORM,
     REPLICATED,
     BrokerNode,
     ProducerOptions,
@@ -333,13 +334,7 @@ SCENARIO = Scenario(
     summary="a controller is paused, another is elected, and the first one goes on",
     parameters=(
         Parameter("moment", Moment.DELETION.value, "", "what it was about to do", choices=tuple(Moment)),
-        Parameter(
-            "form",
-            ControllerForm.V2_1.value,
-            "",
-            "the release that controllers are like",
-            choices=tuple(ControllerForm),
-        ),
+        FORM,
         Parameter("fences_writes", True, "", "whether controllers of form 2.1 check the epoch as they write"),
         Parameter("fences_orders", True, "", "whether brokers refuse controllers of earlier epochs"),
         *with_default(COMMON, brokers=4, messages=60, pause_us=20_000, session_timeout_ms=18_000, tick_ms=2000),

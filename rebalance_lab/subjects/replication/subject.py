@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from controller.forms import ControllerForm
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
@@ -56,6 +57,11 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("pause_us", 5000, "µs", "the client's pause between two writes", 0),
     Parameter("request_timeout_ms", 3000, "ms", "how long the client waits for a broker", 1, maximum=3_600_000),
     *WORLD_PARAMETERS.values(),
+)
+
+#: Of scenarios that ask what controllers of each form do.
+FORM = Parameter(
+    "form", ControllerForm.V2_1.value, "", "the release that controllers are like", choices=tuple(ControllerForm)
 )
 
 #: How long brokers may take to create one of many topics.
