@@ -43,7 +43,7 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
 
 
 def machine(**settings: bool | ControllerForm) -> ControllerMachine:
-    """`settings`: switches of ControllerSettings."""
+    """`settings`: those of ControllerSettings that are not the default."""
     return ControllerMachine(1, EPOCH, ControllerSettings(**settings))  # type: ignore[arg-type]
 
 
