@@ -46,6 +46,8 @@ class LiveKernel:
 
         main.on(end)
         self.kernel.on_failure = lambda: end(main)
+        if self.kernel.failures:  # of a callback that ran before this task
+            end(main)
         try:
             await ended
         finally:

@@ -132,6 +132,7 @@ class Consumer:
         self._ended = False
         self._error: BaseException | None = None
         self._live: LiveKernel | None = None
+        self._owed: list[Callable[[], object]] = []  # what the thread is to call once it has a kernel
         self._closing: Flag | None = None
         self._factory: LiveZooKeeperFactory | None = None
         self._thread = threading.Thread(target=self._run, name="zkconsumer", daemon=True)
@@ -148,8 +149,8 @@ class Consumer:
         Raises ZkTimeoutException if no server answers within zookeeper.connection.timeout.ms, BadConnectString, and for
         invalid settings the errors of `zkconsumer.config`, `rebalance_lab.assignors` and the filters.
         """
-        self._thread.start()
         try:
+            self._thread.start()
             self._until(lambda: self._connected or self._ended, None)
         except BaseException:  # Ctrl-C
             with suppress(NotLeft):
@@ -232,7 +233,8 @@ class Consumer:
     def _run(self) -> None:
         try:
             with LiveKernel() as live:
-                self._live, self._closing = live, live.kernel.flag("asked to leave")
+                self._closing = live.kernel.flag("asked to leave")
+                self._is_made(live)
                 spec = self._spec(config=rule_set(self._rules).config(self._properties))
                 self._factory, environment = live_node(live, spec, self)
                 self._factory.on_loss = self._lost_connection
@@ -248,13 +250,20 @@ class Consumer:
                 self._ended = True
                 self._changed.notify_all()
 
+    def _is_made(self, live: LiveKernel) -> None:
+        with self._changed:
+            self._live = live
+            for call in self._owed:
+                live.loop.call_soon(call)
+
     def _soon(self, call: Callable[[], object]) -> None:
         """Call something in the consumer's thread. Does nothing if that has ended."""
-        try:
-            if self._live is not None:
-                self._live.loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop is closed
-            return
+        with self._changed:
+            if self._live is None:
+                self._owed.append(call)
+                return
+        with suppress(RuntimeError):  # the loop is closed
+            self._live.loop.call_soon_threadsafe(call)
 
     def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait for a condition, and wake now and then. A signal that arrives just before a thread begins to wait for

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +20,8 @@ import pytest
 import rebalance_lab
 import zkconsumer
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles import consumer as consumer_module
 from rebalance_lab.testing.ensemble import ZooKeeperFaults, running
 from rebalance_lab.wire.errors import InvalidFilter
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
@@ -151,6 +154,39 @@ class TestSessionEnd:
 
 
 class TestSignals:
+    def test_a_signal_before_its_thread_has_a_kernel_is_not_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The thread has begun, and does nothing yet that could be told to end."""
+        asked = threading.Event()
+
+        class Interrupted(Exception):
+            pass
+
+        class Late(LiveKernel):
+            def __init__(self) -> None:
+                asked.wait()
+                super().__init__()
+
+        class Closing(zkconsumer.Consumer):
+            def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
+                asked.set()  # to end, if `close` waits
+                return super()._until(condition, timeout_s)
+
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            one = Closing(address, "g", "t", config={"zookeeper.connection.timeout.ms": 600_000})
+            thread, start = one._thread, one._thread.start
+
+            def interrupted() -> None:
+                start()
+                raise Interrupted
+
+            monkeypatch.setattr(consumer_module, "LiveKernel", Late)
+            monkeypatch.setattr(thread, "start", interrupted)
+            with pytest.raises(Interrupted):
+                one.start()
+            thread.join(30)
+            assert not thread.is_alive()
+
     def test_a_signal_that_wakes_nobody_is_handled_soon(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
         """As one that arrives between the last look at signals and the wait for a lock. Here another thread takes it:
         the main thread does not notice it either, and handles it when it wakes."""
