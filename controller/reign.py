@@ -235,8 +235,7 @@ class Reign:
 
     async def _load(self) -> Loaded:
         """The cluster as it is, with a watch on all that may change."""
-        if self._settings.reads_isr_reports:
-            await self._writes.drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
+        await self._writes.drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
         brokers, topics = await self._brokers(), await self._topics({})
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
@@ -398,9 +397,7 @@ class Reign:
         return {}
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
-        """With a watch on each, if leaders write them themselves."""
-        if not self._settings.reads_isr_reports:
-            return StatesRead(partitions, await self._states(partitions))
+        """With a watch on each: leaders may write them themselves."""
         answers = await self._client.ask_all([_get(partition_state_path(*each), watch=True) for each in partitions])
         for each, answer in zip(partitions, answers, strict=True):
             if answer.error is None:

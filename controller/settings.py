@@ -24,10 +24,9 @@ class ControllerSettings:
     delete.topic.enable. `imbalance`: when preferred leaders are elected; None: only when they are asked for.
 
     `form`: how the controller is elected and writes. `fences_writes`, if False: its writes do not check the epoch, in
-    no form. `selection`: the release whose rules choose leaders. `reads_isr_reports`: leaders write their ISRs
-    themselves and report it, as up to Kafka 2.6. `isr_read_back`: see `controller.isr_requests`. `awaits_deletion`: see
-    `controller.reassignments`. `keeps_additions`: see `controller.writes`. `broker_epochs`: lives of one broker are
-    told apart, as from 2.2 on. `bug`: a mistake that is planted."""
+    no form. `selection`: the release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`.
+    `awaits_deletion`: see `controller.reassignments`. `keeps_additions`: see `controller.writes`. `broker_epochs`:
+    lives of one broker are told apart, as from 2.2 on. `bug`: a mistake that is planted."""
 
     unclean_default: bool = False
     deletes_topics: bool = True
@@ -35,7 +34,6 @@ class ControllerSettings:
     form: ControllerForm = ControllerForm.V2_1
     fences_writes: bool = True
     selection: Selection = Selection.V2_1
-    reads_isr_reports: bool = False
     isr_read_back: bool = False
     awaits_deletion: bool = False
     keeps_additions: bool = False

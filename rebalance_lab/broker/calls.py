@@ -131,7 +131,6 @@ class BrokerConfig:
             form=self.lab_controller_form,
             fences_writes=self.lab_fences_writes,
             selection=self.lab_leader_selection,
-            reads_isr_reports=self.lab_isr_writer is IsrWriter.LEADER,
             isr_read_back=self.lab_isr_read_back,
             awaits_deletion=self.lab_reassignment_awaits_deletion,
             keeps_additions=self.lab_reassignment_keeps_additions,

@@ -80,7 +80,7 @@ OPERATIONS: Mapping[Duty, int] = {
     Duty.DELETE: 25,
     Duty.GROW: 10,
     Duty.PREFERRED: 12,
-    Duty.REASSIGN: 65,
+    Duty.REASSIGN: 68,
     Duty.JOINS: 19,
     Duty.SHUTDOWN: 18,
     Duty.FAILS: 15,
