@@ -292,7 +292,11 @@ class Reign:
             self._events.put(CONTROLLER)
 
     async def _children(self, path: str) -> tuple[str, ...]:
-        reply: Reply[Children] = await self._client.ask(lambda session: session.children(path, watch=True))
+        """None without a watch if the znode is not there (`KafkaZkClient.getChildren`)."""
+        try:
+            reply: Reply[Children] = await self._client.ask(lambda session: session.children(path, watch=True))
+        except NoNode:
+            return ()
         self._watch(path, reply)
         return reply.value.names
 

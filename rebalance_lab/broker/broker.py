@@ -21,7 +21,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import BrokerConfig, Parts
 from rebalance_lab.broker.closing import ask_to_leave
 from rebalance_lab.broker.control_link import ControlLinks
-from rebalance_lab.broker.dispatch import ADVERTISED
+from rebalance_lab.broker.dispatch import advertised
 from rebalance_lab.broker.halting import Halt
 from rebalance_lab.broker.log.checkpoints import MetaProperties
 from rebalance_lab.broker.log.config import LogConfig
@@ -34,9 +34,10 @@ from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchers
-from rebalance_lab.broker.replication.isr_changes import AskController, IsrWriter
+from rebalance_lab.broker.replication.isr_changes import AskController
 from rebalance_lab.broker.replication.isr_writes import WriteIsr
 from rebalance_lab.broker.replication.leadership import Lag
+from rebalance_lab.broker.replication.rules import IsrWriter
 from rebalance_lab.broker.server import Report, Server
 from rebalance_lab.broker.settings import broker_values
 from rebalance_lab.broker.topic_configs import TopicConfigs
@@ -235,7 +236,7 @@ class Broker:
             lambda topic: configs.get(topic, self._configs.defaults),
         )
         metadata = MetadataCache(self._observe, keeps_isrs=config.lab_keeps_metadata)
-        tasks, rules = environment.tasks, config.lab_replication_rules
+        tasks, rules = environment.tasks, config.rules
         fetcher = partial(
             ReplicaFetcher,
             tasks,
@@ -259,7 +260,7 @@ class Broker:
         )
         self.parts = Parts(
             config=config,
-            advertised=ADVERTISED,
+            advertised=advertised(config.lab_release),
             cluster_id=cluster,
             tasks=environment.tasks,
             random=environment.random("placement"),
@@ -279,7 +280,7 @@ class Broker:
         return ReplicaContext(
             tasks=self._environment.tasks,
             broker_id=config.broker_id,
-            rules=config.lab_replication_rules,
+            rules=config.rules,
             lag=Lag(config.replica_lag_time_max_ms * 1000, config.replica_lag_max_messages),
             may_be_in_sync=lambda broker: broker in metadata.nodes,
             change_isr=self._isr_changes.submit,
@@ -298,7 +299,7 @@ class Broker:
 
     def _isr_changes_of(self, config: BrokerConfig, metadata: MetadataCache) -> AskController | WriteIsr:
         tasks = self._environment.tasks
-        if config.lab_isr_writer is IsrWriter.LEADER:
+        if config.isr_writer is IsrWriter.LEADER:
             return WriteIsr(tasks, config.broker_id, client=lambda: self._client, warn=self._warn)
         return AskController(
             tasks,
@@ -333,8 +334,8 @@ class Broker:
     def _control_links(self, purpose: str) -> ControlLinks:
         """Connections that others know by this purpose."""
         config = self._settings.config
-        client_id = f"broker-{config.broker_id}-{purpose}"
-        return ControlLinks(self._environment.network, client_id, config.controller_socket_timeout_ms)
+        client_id, protocol = f"broker-{config.broker_id}-{purpose}", config.inter_broker_protocol_version
+        return ControlLinks(self._environment.network, client_id, protocol, config.controller_socket_timeout_ms)
 
     async def _leave(self, closing: Flag) -> None:
         """Once the broker is to close, have its partitions led by others; this broker may be the controller itself."""

@@ -19,10 +19,10 @@ from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.replication.fetcher import FetchConfig
-from rebalance_lab.broker.replication.isr_changes import IsrWriter
-from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
 from rebalance_lab.broker.settings import Value
 from rebalance_lab.broker.topic_store import TopicStore
+from rebalance_lab.broker.versions import ProtocolVersion, Release
 from rebalance_lab.kernel import Kernel, RandomStream, TimedOut
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -35,14 +35,19 @@ T = TypeVar("T")
 #: How long an administrator's request waits for ZooKeeper if it names no time (a client's request.timeout.ms).
 ADMIN_TIMEOUT_MS = 30_000
 
+#: Whose requests the protocol 1.1 has.
+_RULES_OF_1_1 = (ReplicationRules.HIGH_WATERMARK, ReplicationRules.KIP_101)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """A broker's settings, under Kafka's names and with the defaults of 3.9.1.
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
-    These are the lab's own: `lab_replication_rules`: how replicas agree on one log; `lab_isr_writer`: which broker
-    writes another ISR; `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_leader_grace`:
+    `inter_broker_protocol_version`: 2.7, where Kafka 3.9.1 has 3.9.
+    These are the lab's own: `lab_release`: the versions of the APIs that it serves; `lab_replication_rules`: how
+    replicas agree on one log, and `lab_isr_writer`: which broker writes another ISR; None: those of the protocol;
+    `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_leader_grace`:
     whether followers have time to find a new leader before it drops them; `lab_joins_caught_up`: whether a follower
     must have caught up to join an ISR that is too small (KAFKA-19996); `lab_resigns_on_reconnect`: whether its
     controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`. Those of
@@ -90,8 +95,10 @@ class BrokerConfig:
     log_flush_scheduler_interval_ms: int = 3_000
     log_flush_offset_checkpoint_interval_ms: int = 60_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
-    lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
-    lab_isr_writer: IsrWriter = IsrWriter.CONTROLLER
+    inter_broker_protocol_version: ProtocolVersion = ProtocolVersion.V2_7
+    lab_release: Release = Release.V3_9
+    lab_replication_rules: ReplicationRules | None = None
+    lab_isr_writer: IsrWriter | None = None
     lab_controller_form: ControllerForm = ControllerForm.V2_1
     lab_fences_writes: bool = True
     lab_fences_orders: bool = True
@@ -118,6 +125,31 @@ class BrokerConfig:
     lab_resigns_on_reconnect: bool = False
     lab_halts: bool = False
     lab_removes_partitions: bool = False
+
+    @property
+    def rules(self) -> ReplicationRules:
+        """By which its replicas agree on one log."""
+        return self.lab_replication_rules or self.inter_broker_protocol_version.rules
+
+    @property
+    def isr_writer(self) -> IsrWriter:
+        """Which broker writes the ISRs of partitions that it leads."""
+        return self.lab_isr_writer or self.inter_broker_protocol_version.isr_writer
+
+    @property
+    def conflict(self) -> str | None:
+        """Settings that no broker can have at once, with what to do; None if there are none."""
+        protocol, release = self.inter_broker_protocol_version, self.lab_release
+        named = f"inter.broker.protocol.version={protocol}"
+        if protocol not in release.protocols:
+            return (
+                f"{named}: a broker with lab.release={release} knows {', '.join(release.protocols)}; take one of these"
+            )
+        if protocol is ProtocolVersion.V1_1 and self.rules not in _RULES_OF_1_1:
+            return f"{named} has no requests for lab.replication.rules={self.rules}; leave it out, or use 2.7"
+        if protocol is ProtocolVersion.V1_1 and self.isr_writer is IsrWriter.CONTROLLER:
+            return f"{named} has no AlterPartition for lab.isr.writer={self.isr_writer}; leave it out, or use 2.7"
+        return None
 
     @property
     def controller(self) -> ControllerSettings:
@@ -152,6 +184,7 @@ class BrokerConfig:
     def fetch(self) -> FetchConfig:
         """How it fetches as a follower."""
         return FetchConfig(
+            protocol=self.inter_broker_protocol_version,
             wait_max_ms=self.replica_fetch_wait_max_ms,
             min_bytes=self.replica_fetch_min_bytes,
             max_bytes=self.replica_fetch_max_bytes,

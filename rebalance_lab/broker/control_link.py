@@ -10,25 +10,19 @@ from functools import partial
 from controller.channels import Undelivered
 from controller.cluster import LiveBroker
 from controller.request_batch import ControlRequest
+from rebalance_lab.broker.versions import ProtocolVersion, merged
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
 from rebalance_lab.wire.kafka.codec import codec
+from rebalance_lab.wire.kafka.frames import key_of
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
-from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.world.network import Address, Connection, Network, NetworkError
 
-#: The last versions before topic ids.
-VERSIONS: dict[type[Message], int] = {
-    LeaderAndIsrRequest: 4,
-    UpdateMetadataRequest: 6,
-    StopReplicaRequest: 3,
-    AlterPartitionRequest: 1,
-    ControlledShutdownRequest: 3,
-}
-
+#: Whose requests of several brokers may share one encoding: each says which life of a broker it is for.
+SHARED = ProtocolVersion.V2_7
 
 #: Where a LeaderAndIsr or UpdateMetadata request has the epoch of its broker: behind the controller's id and epoch.
 _BROKER_EPOCH_AT = 8
@@ -48,7 +42,7 @@ class SharedBodies:
         if last is not None and _shares(request, last):
             after = _BROKER_EPOCH_AT + _broker_epoch.size
             return body[:_BROKER_EPOCH_AT] + _broker_epoch.pack(request.broker_epoch) + body[after:]
-        body = codec(type(request), VERSIONS[type(request)]).encode(request)
+        body = codec(type(request), SHARED.of(key_of(type(request)))).encode(request)
         self._last[type(request)] = request, body
         return body
 
@@ -59,11 +53,12 @@ def _shares(one: Message, other: Message) -> bool:
 
 
 class ControlLinks:
-    """Connections to brokers. `client_id`: by which they know this one. `timeout_ms`: controller.socket.timeout.ms, for
-    a connection and for each answer."""
+    """Connections to brokers. `client_id`: by which they know this one. `protocol`: in which they are asked.
+    `timeout_ms`: controller.socket.timeout.ms, for a connection and for each answer."""
 
-    def __init__(self, network: Network, client_id: str, timeout_ms: int) -> None:
+    def __init__(self, network: Network, client_id: str, protocol: ProtocolVersion, timeout_ms: int) -> None:
         self._network = network
+        self._protocol = protocol
         self._client_id = client_id
         self._timeout_us = timeout_ms * 1000
         self._open: dict[int, tuple[LiveBroker, Connection[Call, Message]]] = {}
@@ -75,15 +70,19 @@ class ControlLinks:
         """The broker's answer. Raises Undelivered."""
         try:
             connection = await self._connection(broker)
-            asked = Call.of(request, VERSIONS[type(request)], self._client_id, self._body(request))
-            return await connection.request(asked, timeout_us=self._timeout_us)
+            return merged([await self._asked(connection, each) for each in self._protocol.messages(request)])
         except NetworkError as error:
             self._drop(broker.broker_id)
             raise Undelivered(str(error)) from None
 
+    async def _asked(self, connection: Connection[Call, Message], message: Message) -> Message:
+        version = self._protocol.of(key_of(type(message)))
+        asked = Call.of(message, version, self._client_id, self._body(message))
+        return await connection.request(asked, timeout_us=self._timeout_us)
+
     def _body(self, request: Message) -> Callable[[], bytes] | None:
         """Encodes a request that several brokers may be sent; None for others."""
-        if isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest):
+        if self._protocol is SHARED and isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest):
             return partial(self._bodies.encoded, request)
         return None
 

@@ -14,6 +14,7 @@ from rebalance_lab.broker import apis
 from rebalance_lab.broker.apis.api_versions import unsupported_version
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.refused import CloseConnection
+from rebalance_lab.broker.versions import Release
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.schema import Message, Versions
@@ -27,25 +28,39 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     )
 }
 
-#: What ApiVersions says. Produce is said to begin at 0, as Kafka 4 says without serving it: librdkafka up to 2.11 does
-#: not compress otherwise (KAFKA-18659).
-ADVERTISED: Mapping[ApiKey, Versions] = {
-    key: Versions(0, handler.versions.last) if key is ApiKey.PRODUCE else handler.versions
-    for key, handler in HANDLERS.items()
-}
+
+def _served(release: Release) -> dict[ApiKey, Versions]:
+    last = release.last_versions
+    if last is None:
+        return {key: handler.versions for key, handler in HANDLERS.items()}
+    known = {key: handler.versions for key, handler in HANDLERS.items() if key in last}
+    return {key: Versions(each.first, min(each.last, last[key])) for key, each in known.items()}
+
+
+#: The versions that a broker of each release serves.
+SERVED: Mapping[Release, Mapping[ApiKey, Versions]] = {each: _served(each) for each in Release}
+
+
+def advertised(release: Release) -> dict[ApiKey, Versions]:
+    """What ApiVersions says. Produce is said to begin at 0, as Kafka 4 says without serving it: librdkafka up to 2.11
+    does not compress otherwise (KAFKA-18659)."""
+    served = SERVED[release]
+    return {**served, ApiKey.PRODUCE: Versions(0, served[ApiKey.PRODUCE].last)}
 
 
 async def answer(parts: Parts, call: Call) -> Message | None:
     """The response to a request; None if the client waits for none. Raises CloseConnection."""
-    if call.message is None:
-        return unsupported_version(ADVERTISED.items())
-    handler = HANDLERS.get(call.key)
-    if handler is None:
+    release = parts.config.lab_release
+    versions = SERVED[release].get(call.key)
+    if versions is None:
         raise CloseConnection(f"{call.key.name} is not served here")
-    if call.version not in handler.versions:
-        first, last = handler.versions
+    if call.version not in versions:
+        if call.key is ApiKey.API_VERSIONS:
+            own_range_is_named = release is not Release.V1_1  # from 2.4 on (KIP-511)
+            return unsupported_version(parts.advertised.items() if own_range_is_named else ())
+        first, last = versions
         raise CloseConnection(f"{call.key.name} version {call.version} is not served here, {first} to {last} are")
     try:
-        return await handler.handle(parts, call)
+        return await HANDLERS[call.key].handle(parts, call)
     except (SessionExpired, SessionClosed) as error:
         raise CloseConnection(f"the broker has lost its ZooKeeper session meanwhile: {error}") from None

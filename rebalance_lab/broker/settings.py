@@ -17,8 +17,8 @@ import msgspec
 from controller.forms import ControllerForm
 from controller.leader_election import Selection
 from rebalance_lab.broker.log.config import LogConfig
-from rebalance_lab.broker.replication.isr_changes import IsrWriter
-from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
+from rebalance_lab.broker.versions import ProtocolVersion, Release
 
 #: The values of a setting, by its kind: bool, str, int, int, float, tuple.
 Value = bool | str | int | float | tuple[str, ...]
@@ -333,7 +333,15 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("replica.lag.max.messages", _L, None, _at_least(0), field="replica_lag_max_messages"),
         Setting("lab.acks.before.replication", _B, False, field="lab_acks_before_replication"),
         Setting("lab.isr.read.back", _B, False, field="lab_isr_read_back"),
-        Setting("lab.isr.writer", _S, "controller", _one_of(*IsrWriter), field="lab_isr_writer"),
+        Setting(
+            "inter.broker.protocol.version",
+            _S,
+            "2.7",
+            _one_of(*ProtocolVersion),
+            field="inter_broker_protocol_version",
+        ),
+        Setting("lab.release", _S, "3.9", _one_of(*Release), field="lab_release"),
+        Setting("lab.isr.writer", _S, None, _one_of(*IsrWriter), field="lab_isr_writer"),
         Setting("lab.leader.selection", _S, "2.1", _one_of(*Selection), field="lab_leader_selection"),
         Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
         Setting("lab.reassignment.awaits.deletion", _B, False, field="lab_reassignment_awaits_deletion"),
@@ -343,7 +351,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.resigns.on.reconnect", _B, False, field="lab_resigns_on_reconnect"),
         Setting("lab.fences.writes", _B, True, field="lab_fences_writes"),
         Setting("lab.fences.orders", _B, True, field="lab_fences_orders"),
-        Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
+        Setting("lab.replication.rules", _S, None, _one_of(*ReplicationRules), field="lab_replication_rules"),
         Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),
         Setting("replica.fetch.min.bytes", _I, 1, field="replica_fetch_min_bytes"),
         Setting("replica.fetch.max.bytes", _I, 1024 * 1024, _at_least(0), field="replica_fetch_max_bytes"),

@@ -71,7 +71,10 @@ def broker_configs(broker_id: int, rack: str | None, texts: Sequence[str] | None
         except InvalidSetting as error:
             raise Failure(f"--set: {error}") from None
     own = {field.name: values[field.name] for field in fields(BrokerConfig) if field.name in values}
-    return msgspec.convert({"broker_id": broker_id, "rack": rack, **own}, BrokerConfig), changed(LogConfig(), values)
+    config = msgspec.convert({"broker_id": broker_id, "rack": rack, **own}, BrokerConfig)
+    if config.conflict is not None:
+        raise Failure(f"--set {config.conflict}")
+    return config, changed(LogConfig(), values)
 
 
 def broker(

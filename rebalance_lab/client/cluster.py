@@ -75,6 +75,9 @@ class _Broker:
         asked = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
         response = await self._send(asked, 3)
         assert isinstance(response, ApiVersionsResponse)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:  # before Kafka 2.4
+            response = await self._send(asked, 0)
+            assert isinstance(response, ApiVersionsResponse)
         if response.error_code:
             raise RefusedByBroker(response.error_code, f"ApiVersions of {self.connection.address}")
         for each in response.api_keys:

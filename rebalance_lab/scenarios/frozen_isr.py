@@ -13,8 +13,8 @@ With `cut=false` only the follower has its trouble. In the control nothing fails
 
 from __future__ import annotations
 
-from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.isr_writes import CHECK_MS, QUIET_MS
+from rebalance_lab.broker.replication.rules import IsrWriter
 from rebalance_lab.checks.frozen_isr import bound_us
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome

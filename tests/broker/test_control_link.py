@@ -20,12 +20,13 @@ from controller.stimuli import (
     WriteStates,
 )
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.broker.control_link import VERSIONS, ControlLinks, SharedBodies
+from rebalance_lab.broker.control_link import SHARED, ControlLinks, SharedBodies
+from rebalance_lab.broker.versions import ProtocolVersion
 from rebalance_lab.wire.kafka.codec import Codec, codec
-from rebalance_lab.wire.kafka.frames import encode_request
-from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
+from rebalance_lab.wire.kafka.frames import encode_request, key_of
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
+from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.world.network import Address, ConnectionLost
@@ -44,9 +45,10 @@ def test_also_an_unclean_election() -> None:
     found += machine.handle(StatesWritten({partition: Stored(elected, 1, 1)}))
     found += machine.handle(DeletionsRead(["t"]))
     sent = [each.request for each in found if isinstance(each, Send)]
-    assert {type(each) for each in sent} == set(VERSIONS) - {AlterPartitionRequest, ControlledShutdownRequest}
-    for each in sent:
-        assert encode_request(each, VERSIONS[type(each)], correlation_id=1, client_id="c")
+    assert {type(each) for each in sent} == {LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest}
+    for protocol in ProtocolVersion:
+        for each in (message for request in sent for message in protocol.messages(request)):
+            assert encode_request(each, protocol.of(key_of(type(each))), correlation_id=1, client_id="c")
 
 
 class Silent:
@@ -68,7 +70,7 @@ class Silent:
 
 def test_a_broker_is_waited_for_as_long_as_the_setting_says() -> None:
     silent = Silent()
-    links = ControlLinks(silent, "c", timeout_ms=1500)  # type: ignore[arg-type]
+    links = ControlLinks(silent, "c", SHARED, timeout_ms=1500)  # type: ignore[arg-type]
     with pytest.raises(Undelivered, match="no answer in time"):
         asyncio.run(links.deliver(LiveBroker(2, 1, "h", 1), ControlledShutdownRequest(broker_id=1, broker_epoch=1)))
     assert silent.limits_us == [1_500_000, 1_500_000]
@@ -90,7 +92,7 @@ def test_bytes_that_brokers_share_are_those_of_each_request(assignment: tuple[in
     requests = [each.request for each in sent_to([1, 2, 3], assignment)]
     for each in requests:
         assert isinstance(each, LeaderAndIsrRequest | UpdateMetadataRequest)
-        assert bodies.encoded(each) == codec(type(each), VERSIONS[type(each)]).encode(each)
+        assert bodies.encoded(each) == codec(type(each), SHARED.of(key_of(type(each)))).encode(each)
     assert len({each.broker_epoch for each in requests}) == 3
 
 

@@ -7,14 +7,15 @@ from broker_requests import create, fetch
 from broker_stage import BrokerStage
 
 from rebalance_lab.broker.broker import MOST_COORDINATORS
-from rebalance_lab.broker.dispatch import ADVERTISED, HANDLERS
+from rebalance_lab.broker.dispatch import HANDLERS, advertised
+from rebalance_lab.broker.versions import ProtocolVersion, Release
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from rebalance_lab.wire.kafka.messages.describe_cluster import DescribeClusterRequest
 from rebalance_lab.wire.kafka.messages.find_coordinator import FindCoordinatorRequest
 from rebalance_lab.wire.kafka.messages.metadata import MetadataRequest
-from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from rebalance_lab.world.network import ConnectionLost
 
 
@@ -25,9 +26,8 @@ def test_a_client_learns_what_is_served(version: int) -> None:
     async def story(stage: BrokerStage) -> None:
         found = await stage.ask(ApiVersionsRequest(**named), version)
         assert found.error_code == ErrorCode.NONE
-        assert {ApiKey(each.api_key): (each.min_version, each.max_version) for each in found.api_keys} == dict(
-            ADVERTISED
-        )
+        served = {ApiKey(each.api_key): (each.min_version, each.max_version) for each in found.api_keys}
+        assert served == advertised(Release.V3_9)
 
     BrokerStage().play(story)
 
@@ -41,9 +41,9 @@ def test_every_served_version_exists_and_every_module_is_found() -> None:
 
 def test_only_produce_is_advertised_from_a_version_that_is_not_served() -> None:
     """librdkafka up to 2.11 compresses only if Produce 0 is there (KAFKA-18659)."""
-    more = {key for key, handler in HANDLERS.items() if ADVERTISED[key] != handler.versions}
+    more = {key for key, handler in HANDLERS.items() if advertised(Release.V3_9)[key] != handler.versions}
     assert more == {ApiKey.PRODUCE}
-    assert ADVERTISED[ApiKey.PRODUCE] == (0, 9)
+    assert advertised(Release.V3_9)[ApiKey.PRODUCE] == (0, 9)
 
 
 def test_a_client_of_the_future_learns_to_ask_again() -> None:
@@ -126,32 +126,29 @@ def test_a_request_above_the_limit_closes_its_connection() -> None:
     BrokerStage(socket_request_max_bytes=2000).play(story)
 
 
-def test_what_is_not_served_closes_the_connection_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(HANDLERS, ApiKey.OFFSET_FOR_LEADER_EPOCH)
-
+def test_what_is_not_served_closes_the_connection_and_no_other() -> None:
     async def story(stage: BrokerStage) -> None:
         other = await stage.connect()
         with pytest.raises(ConnectionLost):
-            await stage.ask(MetadataRequest(topics=None), 10)
+            await stage.ask(MetadataRequest(topics=None), 6)
         with pytest.raises(ConnectionLost):
-            await stage.ask(OffsetForLeaderEpochRequest(topics=()), 2)
+            await stage.ask(DescribeClusterRequest(include_cluster_authorized_operations=False), 0)
         assert [each["why"] for each in stage.said("connection closed")] == [
-            "METADATA version 10 is not served here, 0 to 9 are",
-            "OFFSET_FOR_LEADER_EPOCH is not served here",
+            "METADATA version 6 is not served here, 0 to 5 are",
+            "DESCRIBE_CLUSTER is not served here",
         ]
         assert not other.ended.done
-        assert (await stage.ask(MetadataRequest(topics=None), 9)).topics == ()
+        assert (await stage.ask(MetadataRequest(topics=None), 5)).topics == ()
 
-    BrokerStage().play(story)
+    BrokerStage(lab_release=Release.V1_1, inter_broker_protocol_version=ProtocolVersion.V1_1).play(story)
 
 
-def test_a_request_that_fails_unexpectedly_is_reported_and_the_broker_lives_on() -> None:
+def test_before_2_4_a_client_of_the_future_learns_only_that_it_asks_in_vain() -> None:
     async def story(stage: BrokerStage) -> None:
-        stage.parts.metadata.topics = None
-        with pytest.raises(ConnectionLost):
-            await stage.ask(MetadataRequest(topics=None), 9)
-        (closed,) = stage.said("connection closed")
-        assert "TypeError" in str(closed["why"])
-        assert (await stage.ask(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
+        found = await stage.ask(ApiVersionsRequest(), 3)
+        assert (found.error_code, found.api_keys) == (ErrorCode.UNSUPPORTED_VERSION, ())
+        found = await stage.ask(ApiVersionsRequest(), 0)
+        served = {ApiKey(each.api_key): each.max_version for each in found.api_keys}
+        assert served == Release.V1_1.last_versions
 
-    BrokerStage().play(story)
+    BrokerStage(lab_release=Release.V1_1, inter_broker_protocol_version=ProtocolVersion.V1_1).play(story)

@@ -9,7 +9,7 @@ import pytest
 from cluster_stage import ClusterStage
 
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.broker.replication.isr_changes import IsrWriter
+from rebalance_lab.broker.replication.rules import IsrWriter
 from rebalance_lab.wire.cluster import NO_LEADER, TopicAssignment, read_assignment, reassignment_payload
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.alter_partition_reassignments import (

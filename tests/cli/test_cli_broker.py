@@ -72,6 +72,7 @@ def test_settings_have_kafkas_names_and_types() -> None:
         ("auto.create.topics.enable=perhaps", "--set: Invalid value perhaps for"),
         ("broker.id=7", "--set broker.id: there is no such setting; there are num.partitions,"),
         ("num.partitions", "--set num.partitions: write it as key=value"),
+        ("lab.release=1.1", "--set inter.broker.protocol.version=2.7: a broker with lab.release=1.1 knows 1.1; take"),
     ],
 )
 @pytest.mark.parametrize("broker", [("cluster",), ("broker", "--zookeeper", "127.0.0.1:1", "--data", "none")])

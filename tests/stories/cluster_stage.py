@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
 
 from controller_stage import CONNECT
@@ -16,6 +16,7 @@ from rebalance_lab.broker.partition import Partition
 from rebalance_lab.kernel import Flag, Process, TimedOut
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_state
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
+from rebalance_lab.wire.kafka.frames import key_of
 from rebalance_lab.wire.kafka.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -42,7 +43,7 @@ class RunningBroker:
         self.reports: list[tuple[str, dict[str, object]]] = []
         self.has_ended = False
         settings = BrokerSettings(
-            config=BrokerConfig(broker_id=broker_id, **stage.config),
+            config=BrokerConfig(broker_id=broker_id, **{**stage.config, **stage.of.get(broker_id, {})}),
             connect=CONNECT,
             port=9092,
             session_timeout_ms=2000,
@@ -61,12 +62,20 @@ class RunningBroker:
 
 
 class ClusterStage:
-    """`play(story)` runs `async def story(stage)` once the brokers are registered and know each other."""
+    """`play(story)` runs `async def story(stage)` once the brokers are registered and know each other. `of`: what some
+    brokers have in place of `config`. `seed` 0: messages pass as bytes."""
 
     def __init__(
-        self, brokers: Sequence[int] = (1, 2, 3), *, seed: int = 1, log: LogConfig | None = None, **config: Any
+        self,
+        brokers: Sequence[int] = (1, 2, 3),
+        *,
+        seed: int = 1,
+        log: LogConfig | None = None,
+        of: Mapping[int, Mapping[str, Any]] | None = None,
+        **config: Any,
     ) -> None:
         self.config = config
+        self.of = of or {}
         self.log = log or LogConfig()
         self._ids = tuple(brokers)
         self._stage = Controllers(seed)
@@ -154,6 +163,9 @@ class ClusterStage:
     # -- requests ---------------------------------------------------------------------------
 
     async def ask(self, broker_id: int, message: Message, version: int, *, timeout_us: int = 60_000_000) -> Any:
+        """In this version, or the last that the broker serves."""
+        served = self.brokers[broker_id].broker.parts.advertised
+        version = min(version, served[key_of(type(message))].last)
         connection = self._open.get(broker_id)
         if connection is None or connection.ended.done:
             connection = await self._client.network.connect(

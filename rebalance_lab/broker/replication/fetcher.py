@@ -24,9 +24,11 @@ from rebalance_lab.broker.replication.truncation import (
     at_leader_end,
     must_restart,
 )
+from rebalance_lab.broker.versions import ProtocolVersion
 from rebalance_lab.kernel import Flag, Kernel, Scope, Task
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.frames import key_of
 from rebalance_lab.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from rebalance_lab.wire.kafka.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import (
@@ -38,8 +40,6 @@ from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import (
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 from rebalance_lab.world.network import Address, Connection, Network, NetworkError
-
-FETCH_VERSION, EPOCHS_VERSION, OFFSETS_VERSION = 12, 4, 7
 
 
 class FetchState(Enum):
@@ -82,9 +82,10 @@ class Follower(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:
-    """How a follower fetches. `backoff_ms`: how long a partition waits after an error. `socket_timeout_ms`: for a
-    connection, and for an answer."""
+    """How a follower fetches. `protocol`: in which it asks. `backoff_ms`: how long a partition waits after an error.
+    `socket_timeout_ms`: for a connection, and for an answer."""
 
+    protocol: ProtocolVersion
     wait_max_ms: int
     min_bytes: int
     max_bytes: int
@@ -205,13 +206,14 @@ class ReplicaFetcher:
 
     # -- requests ---------------------------------------------------------------------------
 
-    async def _ask(self, request: Message, version: int, concerned: Iterable[Following]) -> Any:
+    async def _ask(self, request: Message, concerned: Iterable[Following]) -> Any:
         """The leader's answer; None if there is none, and what it is about waits."""
         try:
             if self._connection is None or self._connection.ended.done:
                 self._connection = await self._network.connect(
                     self.source.address, KafkaCodec(), timeout_us=self._config.socket_timeout_ms * 1000
                 )
+            version = self._config.protocol.of(key_of(type(request)))
             call = Call.of(request, version, f"broker-{self._broker_id}-fetcher")
             return await self._connection.request(call, timeout_us=self._config.socket_timeout_ms * 1000)
         except NetworkError:
@@ -260,7 +262,7 @@ class ReplicaFetcher:
                 await self._cut(each, at_high_watermark(log.high_watermark, log.end_offset))
         if not asked:
             return
-        answer = await self._ask(self._epochs_request(asked), EPOCHS_VERSION, asked)
+        answer = await self._ask(self._epochs_request(asked), asked)
         if answer is None:
             return
         found = {
@@ -319,7 +321,7 @@ class ReplicaFetcher:
 
     async def _fetch(self, them: Sequence[Following]) -> None:
         offsets = {each: each.follower.log.end_offset for each in them}
-        response = await self._ask(self._fetch_request(offsets), FETCH_VERSION, them)
+        response = await self._ask(self._fetch_request(offsets), them)
         if response is None:
             return
         if response.error_code:
@@ -423,7 +425,7 @@ class ReplicaFetcher:
         request = ListOffsetsRequest(
             replica_id=self._broker_id, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),)
         )
-        answer = await self._ask(request, OFFSETS_VERSION, [following])
+        answer = await self._ask(request, [following])
         if answer is None:
             return None
         (found,) = answer.topics[0].partitions

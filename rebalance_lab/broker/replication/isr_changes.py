@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from controller.channels import Undelivered
@@ -24,14 +23,6 @@ from rebalance_lab.wire.kafka.messages.alter_partition import (
     AlterPartitionRequestTopicData,
     AlterPartitionResponse,
 )
-
-
-class IsrWriter(StrEnum):
-    """Which broker writes a change of the ISR: the controller, as from Kafka 2.7 on, or the leader, as before."""
-
-    CONTROLLER = "controller"
-    LEADER = "leader"
-
 
 #: How long a change that the controller did not take waits before it is sent again.
 RETRY_MS = 50

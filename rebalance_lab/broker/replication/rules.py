@@ -66,3 +66,10 @@ class ReplicationRules(StrEnum):
         if same_leader and self.resumes_after_same_leader:
             return False
         return not (self.truncates_on_fetch and has_epochs)
+
+
+class IsrWriter(StrEnum):
+    """Which broker writes a change of the ISR: the controller, as from Kafka 2.7 on, or the leader, as before."""
+
+    CONTROLLER = "controller"
+    LEADER = "leader"

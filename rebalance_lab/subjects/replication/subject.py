@@ -11,8 +11,7 @@ from typing import Any
 
 from controller.forms import ControllerForm
 from rebalance_lab.broker.calls import BrokerConfig
-from rebalance_lab.broker.replication.isr_changes import IsrWriter
-from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.client.consumer import Reset
 from rebalance_lab.history.planted import PlantedBug
@@ -99,16 +98,19 @@ class ReplicaOptions(BrokerOptions):
     rack: str | None = None
 
     def config(self, plan: Plan, actor: str) -> BrokerConfig:
-        more = {"controlled_shutdown_enable": False, "auto_leader_rebalance_enable": False, **self.more}
+        usual = {
+            "controlled_shutdown_enable": False,
+            "auto_leader_rebalance_enable": False,
+            "lab_replication_rules": ReplicationRules(plan.rules),
+            "lab_isr_writer": IsrWriter(plan.text("isr_writer")),
+        }
         return BrokerConfig(
             broker_id=number_of(actor),
             rack=self.rack,
             min_insync_replicas=plan.number("min_isr"),
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
-            lab_replication_rules=ReplicationRules(plan.rules),
-            lab_isr_writer=IsrWriter(plan.text("isr_writer")),
-            **more,
+            **{**usual, **self.more},
         )
 
 

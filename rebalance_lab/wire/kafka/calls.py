@@ -68,8 +68,7 @@ class KafkaCodec:
 
     def encode_reply(self, correlation_id: int, request: Call, reply: Message) -> bytes:
         """Raises UnwritableMessage."""
-        version = 0 if request.message is None else request.version
-        return encode_response(reply, version, correlation_id=correlation_id)
+        return encode_response(reply, request.version, correlation_id=correlation_id)
 
     def decode_reply(self, request: Call, frame: bytes) -> tuple[int, Message]:
         return decode_response(frame, request.key, request.version)

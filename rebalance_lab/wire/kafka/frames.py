@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.codec import codec
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.errors import MalformedMessage
+from rebalance_lab.wire.kafka.messages.api_versions import ApiVersionsResponse
 from rebalance_lab.wire.kafka.messages.headers import RequestHeader, ResponseHeader
 from rebalance_lab.wire.kafka.schema import Message
 
@@ -64,8 +66,14 @@ def decode_request(frame: bytes, header: Header) -> Message:
     return codec(APIS[header.key].request, header.version).read(frame, header.end)[0]
 
 
+#: With this begins an answer to ApiVersions that is in version 0, whatever was asked (`ApiVersionsResponse.parse`).
+_UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+
+
 def encode_response(response: Message, version: int, *, correlation_id: int) -> bytes:
     """Raises UnsupportedVersion and UnwritableMessage."""
+    if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        version = 0
     header_version = _response_header_version(key_of(type(response)), version)
     head = codec(ResponseHeader, header_version).encode(ResponseHeader(correlation_id=correlation_id))
     return codec(type(response), version).encode(response, head)
@@ -74,6 +82,8 @@ def encode_response(response: Message, version: int, *, correlation_id: int) -> 
 def decode_response(frame: bytes, key: ApiKey, version: int) -> tuple[int, Message]:
     """(correlation id, message) of the response to a request. Raises UnsupportedVersion and MalformedMessage."""
     header, end = codec(ResponseHeader, _response_header_version(key, version)).read(frame)
+    if key is ApiKey.API_VERSIONS and frame[end : end + 2] == _UNSUPPORTED:
+        version = 0
     return header.correlation_id, codec(APIS[key].response, version).decode(frame, end)
 
 

@@ -23,6 +23,7 @@ from rebalance_lab.broker.replication.fetcher import FetchConfig, FetchState, Fo
 from rebalance_lab.broker.replication.isr_changes import IsrWritten
 from rebalance_lab.broker.replication.leadership import Lag
 from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.broker.versions import ProtocolVersion
 from rebalance_lab.explore import model
 from rebalance_lab.explore.model import Bounds, State, Step, StepKind
 from rebalance_lab.explore.plants import RuleBug, planted
@@ -30,6 +31,7 @@ from rebalance_lab.explore.properties import Property
 from rebalance_lab.explore.replica import Replica, Role
 from rebalance_lab.explore.search import explore
 from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.frames import key_of
 from rebalance_lab.wire.kafka.messages.fetch import FetchRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
 from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
@@ -38,7 +40,13 @@ from rebalance_lab.world.network import Address
 BROKERS = (0, 1, 2)
 ROLES = {Role.LEADER: ReplicaRole.LEADER, Role.FOLLOWER: ReplicaRole.FOLLOWER}
 ONE_BATCH = FetchConfig(
-    wait_max_ms=0, min_bytes=0, max_bytes=1, response_max_bytes=1, backoff_ms=0, socket_timeout_ms=1
+    protocol=ProtocolVersion.V2_7,
+    wait_max_ms=0,
+    min_bytes=0,
+    max_bytes=1,
+    response_max_bytes=1,
+    backoff_ms=0,
+    socket_timeout_ms=1,
 )
 
 
@@ -48,7 +56,8 @@ class Fetcher(ReplicaFetcher):
     leading: Partition
     lost = False
 
-    async def _ask(self, request: Any, version: int, concerned: Any) -> Any:
+    async def _ask(self, request: Any, concerned: Any) -> Any:
+        version = ProtocolVersion.V2_7.of(key_of(type(request)))
         handler = fetch if isinstance(request, FetchRequest) else offset_for_leader_epoch
         parts: Any = SimpleNamespace(tasks=self._tasks, replicas=SimpleNamespace(led=self._led))
         answer = await handler.handle(parts, Call.of(request, version, "follower"))

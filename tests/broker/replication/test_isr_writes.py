@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_stage import T0, ClusterStage
 
-from rebalance_lab.broker.replication.isr_changes import IsrWriter
+from rebalance_lab.broker.replication.rules import IsrWriter
 from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.wire.kafka.error_codes import ErrorCode as E
 from rebalance_lab.wire.paths import ISR_CHANGES, partition_state_path
