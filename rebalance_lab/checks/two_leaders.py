@@ -2,7 +2,8 @@
 
 A leader epoch belongs to the broker that the state znode names with it. A broker may believe that it leads, and take
 records from clients, in its own epochs only, and not before the state is written. A leader that was deposed, and does
-not know it yet, goes on in its old epoch, which stays its own. `stale_role` says what must be true at rest.
+not know it yet, goes on in its old epoch, which stays its own, also if the topic has been created anew. `stale_role`
+says what must be true at rest.
 
 If the registry has lost transactions, epochs that it does not have are left out.
 
@@ -18,7 +19,7 @@ from rebalance_lab.checks.completeness import lost_transactions
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, lives, place_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
@@ -49,25 +50,30 @@ def _wrong(history: History) -> Iterator[tuple[str, Event | None, Event]]:
     incomplete, drifted = bool(lost_transactions(history)), clock_drifted(history)
     for event in events_of(history, LEADS, APPENDED):
         epoch = int(str(event.of("leader_epoch")))
-        began = epochs.get((place_of(event), epoch))
+        given = epochs.get((place_of(event), epoch), [])
+        own = [each for each in given if each[1] == numbers.get(event.actor)]
         does = "leads" if event.kind is LEADS else "appends"
         what = f"{place_of(event)}: {event.actor} {does} in leader epoch {epoch}"
-        if began is None:
+        if not given:
             if not incomplete:
                 yield f"{what}, which the state znode gives to nobody", None, event
-        elif began[1] != numbers.get(event.actor):
-            yield f"{what}, which the state znode gives to broker {began[1]}", began[0], event
-        elif began[0].at_us - event.at_us > TOLERANCE_US and not drifted:
-            yield f"{what}, {seconds(began[0].at_us - event.at_us)} before the state znode says so", began[0], event
+        elif not own:
+            yield f"{what}, which the state znode gives to broker {given[0][1]}", given[0][0], event
+        elif own[0][0].at_us - event.at_us > TOLERANCE_US and not drifted:
+            early = seconds(own[0][0].at_us - event.at_us)
+            yield f"{what}, {early} before the state znode says so", own[0][0], event
 
 
-def _epochs(history: History) -> dict[tuple[Place, int], _Began]:
-    """To whom the state znodes gave each leader epoch first."""
-    found: dict[tuple[Place, int], _Began] = {}
-    for place, states in partition_states(history).items():
+def _epochs(history: History) -> dict[tuple[Place, int], list[_Began]]:
+    """To whom the state znodes gave each leader epoch first, in each life of the topic."""
+    found: dict[tuple[Place, int], list[_Began]] = {}
+    for place, states in lives(history):
+        first: dict[int, _Began] = {}
         for event, state in states:
             if state.leader >= 0:
-                found.setdefault((place, state.leader_epoch), (event, state.leader))
+                first.setdefault(state.leader_epoch, (event, state.leader))
+        for epoch, began in first.items():
+            found.setdefault((place, epoch), []).append(began)
     return found
 
 

@@ -25,6 +25,11 @@ class Leaders(Story):
         path, detail = "/brokers/topics/t/partitions/0/state", {"data": json.dumps(data)}
         return self.registry(ms, Kind.CHANGED, path, "0x1", detail=detail, group=None, zxid=zxid)
 
+    def created_anew(self, ms: float) -> None:
+        """The topic has been deleted meanwhile."""
+        detail = {"data": '{"version":1,"partitions":{"0":[1,2]}}'}
+        self.registry(ms, Kind.CREATED, "/brokers/topics/t", "0x1", detail=detail, group=None)
+
     def leads(self, ms: float, number: int, leader_epoch: int) -> EventId:
         return self._says(ms, number, LEADS, {"leader_epoch": leader_epoch})
 
@@ -95,6 +100,26 @@ def test_an_epoch_that_is_given_twice_belongs_to_the_first() -> None:
     wrong = story.leads(52, 2, 0)
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (state, wrong))
+
+
+def test_the_epochs_of_a_topic_that_is_created_anew_begin_anew() -> None:
+    """A leader of the topic that was deleted, which does not know it yet, has its old epoch."""
+    story, _ = settled()
+    story.created_anew(40)
+    story.state(50, 2, 0)
+    story.leads(52, 2, 0)
+    story.appends(53, 1, 0)
+    assert story.found().outcome is Outcome.CLEAN
+    wrong = story.leads(60, 1, 1)
+    assert story.found().witness == (wrong,)
+
+
+def test_the_next_life_of_a_topic_has_no_leader_before_its_state() -> None:
+    story, _ = settled()
+    story.created_anew(30)
+    wrong = story.leads(40, 2, 0)
+    state = story.state(50, 2, 0)
+    assert story.found().witness == (state, wrong)
 
 
 @pytest.mark.parametrize(
