@@ -114,6 +114,7 @@ SWEEPS = (
             ("failover", "0.8.2", {}, 3, 30),
         )
     ),
+    *(Sweep("mixed-versions", BROKERS, {"protocol": each}, simulated=220) for each in ("1.1", "2.7")),
     Sweep("duties", BROKERS, live=14, simulated=1000),
     *(
         Sweep("duties", BROKERS, {"duty": "reassign-partitions", "awaits_deletion": awaits}, simulated=220)

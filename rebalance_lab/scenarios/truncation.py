@@ -31,6 +31,8 @@ In the control nothing fails.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
@@ -82,12 +84,13 @@ async def truncation(lab: ReplicationLab) -> None:
     plan = lab.plan
     draws = RandomStream(plan.seed, "runner", "faults")
     schedule = plan.text("schedule")
+    waits: dict[str, Any] = {"replica_fetch_wait_max_ms": WAIT_MS} if schedule == CUT_OFF else {}
     await lab.assemble(
         spare_controller=True,
         proxied=schedule in (LATE_ORDER, MISSED_EPOCH),
         replica_high_watermark_checkpoint_interval_ms=CHECKPOINT_MS,
         lab_forgets_followers=plan.switch("forget"),
-        **({"replica_fetch_wait_max_ms": WAIT_MS} if schedule == CUT_OFF else {}),
+        **waits,
     )
     client = lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else schedule)

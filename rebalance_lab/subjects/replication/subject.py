@@ -212,21 +212,35 @@ class ReplicationLab(OutsideLab):
 
     @property
     def brokers(self) -> list[BrokerNode]:
-        return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
+        """In the order of their ids."""
+        found = [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
+        return sorted(found, key=lambda each: number_of(each.actor))
 
     async def assemble(
-        self, *, spare_controller: bool = False, partitions: int = 1, proxied: bool = False, racks: int = 0, **more: Any
+        self,
+        *,
+        spare_controller: bool = False,
+        partitions: int = 1,
+        proxied: bool = False,
+        racks: int = 0,
+        controls: int | None = None,
+        of: Mapping[int, Mapping[str, Any]] | None = None,
+        **more: Any,
     ) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
         all are in sync. `spare_controller`: the controller gets no replica. `partitions`: of the topic; they have the
         same replicas, and each begins with another of them. `proxied`: brokers can be cut off from ZooKeeper. `racks`:
-        how many the brokers stand in, in turn; 0 if they have none. `more`: further fields of BrokerConfig."""
+        how many the brokers stand in, in turn; 0 if they have none. `controls`: the broker that starts before the
+        others, and so is the controller. `more`: further fields of BrokerConfig; `of`: those of some brokers."""
         await self.connected()
         count = self.plan.number("brokers")
-        for number in range(1, count + 1):
+        for number in sorted(range(1, count + 1), key=lambda each: each != controls):
             rack = f"rack-{(number - 1) % racks}" if racks else None
-            options = ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, rack=rack, more=more)
+            own = {**more, **(of or {}).get(number, {})}
+            options = ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, rack=rack, more=own)
             self.start(f"b{number}", options)
+            if number == controls:
+                await self.controlled()
         await self.registered(count)
         replicas = list(range(1, count + 1))
         if spare_controller:

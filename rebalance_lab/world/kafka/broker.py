@@ -38,8 +38,8 @@ class KafkaBroker(JavaProgram):
     ) -> None:
         """Start it and return at once; see `started`. `port`: 0 for any that is free, another in each life; 0.8.2.2 has
         to be told one. `data_dir`: by default in `folder`. `settings`, `loggers`: more of them, or in place of those
-        here. `role`: BROKER for 3.9.1, BROKER_3_0, or CONSUMER for 0.8.2.2, whose jars hold its broker, too. Raises
-        EmbeddedServerError."""
+        here. `role`: BROKER for 3.9.1, BROKER_3_0, BROKER_1_1, or CONSUMER for 0.8.2.2, whose jars hold its broker,
+        too. Raises EmbeddedServerError."""
         folder.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
         self.data_dir = data_dir or folder / f"broker-{broker_id}"

@@ -32,6 +32,7 @@ class Role(StrEnum):
     BROKER = "broker"  # Kafka 3.9.1, in ZooKeeper mode
     TOOLS = "tools"  # the command-line tools of 3.9.1
     BROKER_3_0 = "broker-3.0"  # Kafka 3.0.0, in ZooKeeper mode
+    BROKER_1_1 = "broker-1.1"  # Kafka 1.1.1
 
 
 #: What trials run. The others are for tests only, and fetched when one asks for their class path.
@@ -43,6 +44,7 @@ MAIN_JAR = {
     Role.BROKER: "kafka_2.13-3.9.1.jar",
     Role.TOOLS: "kafka-tools-3.9.1.jar",
     Role.BROKER_3_0: "kafka_2.13-3.0.0.jar",
+    Role.BROKER_1_1: "kafka_2.11-1.1.1.jar",
 }
 
 VERSIONS = {Role.CONSUMER: "0.8.2.2", Role.BROKER: "3.9.1"}

@@ -1,0 +1,114 @@
+"""What a cluster of two releases does if its brokers ask in versions that one of them does not know.
+
+Kafka is upgraded in two steps: first all brokers get the later release, and go on asking in the earlier protocol; then
+`inter.broker.protocol.version` is raised. Here one broker has still release 1.1. It is the controller at first, and
+speaks to all in its protocol. Then another becomes the controller, and a duty is asked for: a topic is created,
+deleted, or gets more partitions. If the later brokers ask in the protocol 2.7 already, the old broker closes the
+connection at each order, the controller sends it again for ever, and the old broker hears of nothing. The cure,
+`protocol=1.1`: one that all know. In the control all brokers are of the later release, and ask in 2.7.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
+from rebalance_lab.broker.versions import ProtocolVersion, Release
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.duty import ask_duty
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.subjects.replication.duties import PREPARED, SETTLE_MS, Duty, reached
+from rebalance_lab.subjects.replication.outside import InspectorOptions
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    ProducerOptions,
+    ReplicationLab,
+    with_default,
+)
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+
+#: The broker of the old release. It is the last replica of every partition that there is before the duty, so it leads
+#: none: followers that ask in a later protocol would fetch nothing from it.
+OLD = 3
+
+#: The duties in which no broker goes, and no replica moves; the seed draws one.
+DRAWN, DUTIES = "drawn", (Duty.CREATE, Duty.DELETE, Duty.GROW)
+
+
+def duty_of(plan: Plan) -> Duty:
+    """The duty of a trial."""
+    if plan.text("duty") != DRAWN:
+        return Duty(plan.text("duty"))
+    return DUTIES[RandomStream(plan.seed, "mixed-versions", "duty").below(len(DUTIES))]
+
+
+def _configs(plan: Plan) -> dict[int, dict[str, Any]]:
+    """What each broker has of its own: its release, the protocol in which it asks, and what goes with these."""
+    by_protocol = {"lab_replication_rules": None, "lab_isr_writer": None}
+    later = {"inter_broker_protocol_version": ProtocolVersion(plan.text("protocol")), **by_protocol}
+    old = {
+        "lab_release": Release.V1_1,
+        "inter_broker_protocol_version": ProtocolVersion.V1_1,
+        **by_protocol,
+    }
+    brokers = range(1, plan.number("brokers") + 1)
+    return {each: old if each == OLD else later for each in brokers}
+
+
+async def mixed_versions(lab: ReplicationLab) -> None:
+    plan, duty = lab.plan, duty_of(lab.plan)
+    await lab.assemble(controls=OLD, of={} if plan.control else _configs(plan))
+    lab.start("c1", ProducerOptions())
+    await lab.written(1)
+    asked = await PREPARED[duty](lab, lab.brokers[1])
+    inspector = lab.start("i1", InspectorOptions())
+    await reached(lab, asked.before, SETTLE_MS)
+    controller = lab.brokers[0]
+    await lab.move_controller(controller)
+    lab.phase("control" if plan.control else f"{duty.value} in protocol {plan.text('protocol')}")
+    await ask_duty(lab, controller, duty.value, asked.target, asked.ask)
+    await reached(lab, asked.target, SETTLE_MS)
+    await leave(lab, inspector)
+    await lab.conclude()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """The old broker does not get or drop its replicas, and tells clients what it heard last."""
+    if plan.control or plan.text("protocol") == ProtocolVersion.V1_1:
+        return usual(REPLICATION)
+    return usual(REPLICATION, duty_target=Outcome.VIOLATED, stale_role=None, unequal_views=None)
+
+
+def demands(plan: Plan) -> None:
+    if plan.number("brokers") != OLD:
+        raise PlanError(f"brokers={plan.number('brokers')}: must be {OLD}; the last is of the old release")
+    if plan.rules != ReplicationRules.KIP_320 or plan.text("isr_writer") != IsrWriter.CONTROLLER:
+        given = f"rules={plan.rules}, isr_writer={plan.text('isr_writer')}"
+        raise PlanError(f"{given}: leave both out; the protocol decides")
+
+
+SCENARIO = Scenario(
+    name="mixed-versions",
+    subject=REPLICATED,
+    summary="brokers of two releases, and orders in versions that one of them does not know",
+    parameters=(
+        Parameter(
+            "protocol",
+            ProtocolVersion.V2_7.value,
+            "",
+            "in which the later brokers ask; the cure: one that all know",
+            choices=tuple(ProtocolVersion),
+        ),
+        Parameter("duty", DRAWN, "", "what is asked for; drawn: by the seed", choices=(DRAWN, *DUTIES)),
+        *with_default(COMMON, messages=60, pause_us=50_000),
+    ),
+    script=mixed_versions,
+    expects=expects,
+    claims=("E4",),
+    demands=demands,
+    real=only_ours("they are all of release 3.9.1"),
+)

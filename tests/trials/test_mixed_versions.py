@@ -1,0 +1,79 @@
+"""The scenario `mixed-versions`: brokers of two releases, and a duty of the controller (claim E4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.history.files import History
+from rebalance_lab.scenarios.mixed_versions import DUTIES, duty_of
+from rebalance_lab.subjects.replication.duties import Duty
+from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.stages.simulated.stage import simulate
+
+#: What each duty lacks if the old broker hears of nothing.
+LACKS = {
+    Duty.CREATE: "create-topic: t2-0 has the ISR [1, 2], and [1, 2, 3] should be in sync",
+    Duty.DELETE: "delete-topic: the request to delete t2 is still there",
+    Duty.GROW: "add-partitions: t2-1 has the ISR [2, 1], and [1, 2, 3] should be in sync",
+}
+
+
+def play(*, control: bool = False, **settings: str) -> tuple[History, dict[str, Finding]]:
+    """The trial and its findings, which are as expected."""
+    plan = make_plan("mixed-versions", control=control, settings=settings)
+    history, _ = simulate(plan)
+    found = judge(history)
+    expected = scenario("mixed-versions").expects(plan)
+    odd = {name: each.why for name, each in found.items() if expected[name] not in (None, each.outcome)}
+    assert odd == {}
+    return history, found
+
+
+def refused(history: History) -> set[str]:
+    """Why brokers have closed connections."""
+    said = [each for each in history.events if each.of("event") == "connection closed"]
+    return {f"{each.member}: {each.of('why')}" for each in said}
+
+
+@pytest.mark.parametrize("duty", DUTIES)
+def test_a_duty_is_not_done_at_a_broker_that_does_not_know_the_protocol(duty: Duty) -> None:
+    history, found = play(duty=duty)
+    assert found["duty_target"].outcome is Outcome.VIOLATED
+    assert found["duty_target"].why == LACKS[duty]
+    assert "b3: UPDATE_METADATA version 6 is not served here, 0 to 4 are" in refused(history)
+    assert all(each.startswith("b3: ") for each in refused(history))
+
+
+@pytest.mark.parametrize("duty", DUTIES)
+def test_in_a_protocol_that_all_know_it_is_done(duty: Duty) -> None:
+    history, found = play(duty=duty, protocol="1.1")
+    assert found["duty_target"].outcome is Outcome.CLEAN
+    assert refused(history) == set()
+
+
+@pytest.mark.parametrize("duty", DUTIES)
+def test_so_it_is_by_brokers_of_one_release(duty: Duty) -> None:
+    history, found = play(duty=duty, control=True)
+    assert found["duty_target"].outcome is Outcome.CLEAN
+    assert refused(history) == set()
+
+
+def test_the_seed_draws_the_duty() -> None:
+    plans = [make_plan("mixed-versions", seed=seed) for seed in range(1, 40)]
+    assert {duty_of(each) for each in plans} == set(DUTIES)
+
+
+@pytest.mark.parametrize(
+    ("rules", "settings", "why"),
+    [
+        (None, {"brokers": "4"}, "brokers=4: must be 3; the last is of the old release"),
+        ("kip-101", {}, "rules=kip-101, isr_writer=controller: leave both out; the protocol decides"),
+        (None, {"isr_writer": "leader"}, "rules=kip-320, isr_writer=leader: leave both out"),
+        (None, {"protocol": "0.8"}, "protocol"),
+    ],
+)
+def test_what_cannot_be_played(rules: str | None, settings: dict[str, str], why: str) -> None:
+    with pytest.raises(PlanError, match=why):
+        make_plan("mixed-versions", rules=rules, settings=settings)
