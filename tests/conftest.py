@@ -47,8 +47,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A run of the slow tier begins with the files that hold the tests with the longest limits, so that none of them is
-    the last, for which the other processes wait."""
+    """A run of one tier begins with the files that hold the tests with the longest limits, so that none of them is the
+    last, for which the other processes wait."""
     for item in items:
         marked = {each.name for each in item.iter_markers()}
         for tier in marked.intersection(TIERS):
@@ -56,12 +56,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.path}: name pytest.mark.{tier} in it, or `pytest -m {tier}` misses it")
         if "slow" in marked and "timeout" not in marked:
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
-    if config.option.markexpr == "slow":
+    tier = config.option.markexpr
+    if tier in TIERS:
         limits_s: dict[Path, float] = {}
         for item in items:
-            if item.get_closest_marker("slow"):
-                limit_s = item.get_closest_marker("timeout").args[0]
-                limits_s[item.path] = max(limit_s, limits_s.get(item.path, 0))
+            limit = item.get_closest_marker("timeout")
+            if limit is not None and item.get_closest_marker(tier):
+                limits_s[item.path] = max(limit.args[0], limits_s.get(item.path, 0))
         items.sort(key=lambda item: -limits_s.get(item.path, 0))
 
 
