@@ -292,7 +292,7 @@ class Reign:
             self._events.put(CONTROLLER)
 
     async def _children(self, path: str) -> tuple[str, ...]:
-        """None without a watch if the znode is not there (`KafkaZkClient.getChildren`)."""
+        """No children, and no watch, if the znode does not exist (`KafkaZkClient.getChildren`)."""
         try:
             reply: Reply[Children] = await self._client.ask(lambda session: session.children(path, watch=True))
         except NoNode:
@@ -401,7 +401,10 @@ class Reign:
         return {}
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
-        """With a watch on each: leaders may write them themselves."""
+        """With a watch on each, if leaders write them themselves in this broker's protocol. In a cluster of two
+        protocols the others report it (`KafkaController.processIsrChangeNotification`)."""
+        if not self._settings.leaders_write_isrs:
+            return StatesRead(partitions, await self._states(partitions))
         answers = await self._client.ask_all([_get(partition_state_path(*each), watch=True) for each in partitions])
         for each, answer in zip(partitions, answers, strict=True):
             if answer.error is None:

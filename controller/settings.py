@@ -26,7 +26,8 @@ class ControllerSettings:
     `form`: how the controller is elected and writes. `fences_writes`, if False: its writes do not check the epoch, in
     no form. `selection`: the release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`.
     `awaits_deletion`: see `controller.reassignments`. `keeps_additions`: see `controller.writes`. `broker_epochs`:
-    lives of one broker are told apart, as from 2.2 on. `bug`: a mistake that is planted."""
+    lives of one broker are told apart, as from 2.2 on. `leaders_write_isrs`: in the protocol of this broker, as up to
+    2.6. `bug`: a mistake that is planted."""
 
     unclean_default: bool = False
     deletes_topics: bool = True
@@ -38,4 +39,5 @@ class ControllerSettings:
     awaits_deletion: bool = False
     keeps_additions: bool = False
     broker_epochs: bool = True
+    leaders_write_isrs: bool = False
     bug: ElectionBug | None = None

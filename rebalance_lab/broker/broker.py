@@ -105,6 +105,7 @@ class Broker:
         self._cluster_id: str
         self._stored_configs: dict[str, LogConfig]
         self.broker_epoch = -1
+        assert settings.config.conflict is None, settings.config.conflict
         self._environment = environment
         self._settings = settings
         self._report = report
@@ -374,7 +375,8 @@ class Broker:
         )
         # Only the first registration has a limit: later a broker waits for ZooKeeper for ever, as in the original.
         self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
-        self._report("registered", {"broker_epoch": self.broker_epoch, "host": host, "port": address.port})
+        where = {"broker_epoch": self.broker_epoch, "host": host, "port": address.port}
+        self._report("registered", {**where, **config.unusual_versions})
         session = client.session
         deliver: Deliver = self._links.deliver
         if config.lab_halts:

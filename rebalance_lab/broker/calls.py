@@ -35,7 +35,7 @@ T = TypeVar("T")
 #: How long an administrator's request waits for ZooKeeper if it names no time (a client's request.timeout.ms).
 ADMIN_TIMEOUT_MS = 30_000
 
-#: Whose requests the protocol 1.1 has.
+#: Rules whose requests exist in the protocol 1.1.
 _RULES_OF_1_1 = (ReplicationRules.HIGH_WATERMARK, ReplicationRules.KIP_101)
 
 
@@ -137,6 +137,13 @@ class BrokerConfig:
         return self.lab_isr_writer or self.inter_broker_protocol_version.isr_writer
 
     @property
+    def unusual_versions(self) -> dict[str, str]:
+        """Its release and its inter-broker protocol, where they are not the usual ones: those of an upgrade."""
+        protocol, release = self.inter_broker_protocol_version, self.lab_release
+        found = {} if release is Release.V3_9 else {"release": release.value}
+        return found if protocol is ProtocolVersion.V2_7 else {**found, "protocol": protocol.value}
+
+    @property
     def conflict(self) -> str | None:
         """Settings that no broker can have at once, with what to do; None if there are none."""
         protocol, release = self.inter_broker_protocol_version, self.lab_release
@@ -146,9 +153,9 @@ class BrokerConfig:
                 f"{named}: a broker with lab.release={release} knows {', '.join(release.protocols)}; take one of these"
             )
         if protocol is ProtocolVersion.V1_1 and self.rules not in _RULES_OF_1_1:
-            return f"{named} has no requests for lab.replication.rules={self.rules}; leave it out, or use 2.7"
+            return f"{named} has no requests for lab.replication.rules={self.rules}; leave the rules out"
         if protocol is ProtocolVersion.V1_1 and self.isr_writer is IsrWriter.CONTROLLER:
-            return f"{named} has no AlterPartition for lab.isr.writer={self.isr_writer}; leave it out, or use 2.7"
+            return f"{named} has no AlterPartition for lab.isr.writer={self.isr_writer}; leave the writer out"
         return None
 
     @property
@@ -167,6 +174,7 @@ class BrokerConfig:
             awaits_deletion=self.lab_reassignment_awaits_deletion,
             keeps_additions=self.lab_reassignment_keeps_additions,
             broker_epochs=self.lab_broker_epochs,
+            leaders_write_isrs=self.isr_writer is IsrWriter.LEADER,
             bug=self.lab_election_bug,
         )
 

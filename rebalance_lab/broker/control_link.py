@@ -42,7 +42,7 @@ class SharedBodies:
         if last is not None and _shares(request, last):
             after = _BROKER_EPOCH_AT + _broker_epoch.size
             return body[:_BROKER_EPOCH_AT] + _broker_epoch.pack(request.broker_epoch) + body[after:]
-        body = codec(type(request), SHARED.of(key_of(type(request)))).encode(request)
+        body = codec(type(request), SHARED.version_of(key_of(type(request)))).encode(request)
         self._last[type(request)] = request, body
         return body
 
@@ -76,7 +76,7 @@ class ControlLinks:
             raise Undelivered(str(error)) from None
 
     async def _asked(self, connection: Connection[Call, Message], message: Message) -> Message:
-        version = self._protocol.of(key_of(type(message)))
+        version = self._protocol.version_of(key_of(type(message)))
         asked = Call.of(message, version, self._client_id, self._body(message))
         return await connection.request(asked, timeout_us=self._timeout_us)
 

@@ -1,10 +1,12 @@
 """The versions of APIs in a cluster whose brokers are of different releases.
 
-A broker answers in the versions that its release has, and asks other brokers in those of its
-`inter.broker.protocol.version`. It does not find out what they serve: a request in a version that is unknown ends the
-connection. So operators raise the protocol's version once all brokers have the later release
-(`kafka.controller.ControllerChannelManager`, `kafka.server.ReplicaFetcherThread`, Kafka 1.1.1;
-`MetadataVersion`, 3.9.1).
+A broker serves each API in the versions that its release has. It asks other brokers in those of its
+`inter.broker.protocol.version`, without asking first which versions they serve: a broker closes the connection on a
+request whose version it does not support. So operators raise the protocol's version once all brokers have the later
+release (`kafka.controller.ControllerChannelManager`, `kafka.server.ReplicaFetcherThread`, Kafka 1.1.1;
+`MetadataVersion`, 3.9.1). From 2.7 on the channel to the controller, which carries AlterPartition, is an exception: it
+asks for ApiVersions, and fails without sending anything (`NodeToControllerChannelManager`, 3.9.1). The lab's brokers
+send the request there, too, and lose the connection.
 
 In the protocol 1.1 leaders write their ISRs to ZooKeeper, followers go by the rules of KIP-101, and a controller's
 requests do not say for which life of a broker they are, nor StopReplica in which leader epoch.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -28,6 +31,8 @@ from rebalance_lab.wire.kafka.messages.stop_replica import (
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 from rebalance_lab.wire.kafka.schema import Message
 
+T = TypeVar("T", LeaderAndIsrRequest, UpdateMetadataRequest)
+
 
 class ProtocolVersion(StrEnum):
     """`inter.broker.protocol.version`: how a broker asks others."""
@@ -35,7 +40,7 @@ class ProtocolVersion(StrEnum):
     V1_1 = "1.1"
     V2_7 = "2.7"  # the last without topic ids
 
-    def of(self, api: ApiKey) -> int:
+    def version_of(self, api: ApiKey) -> int:
         """The version in which an API of another broker is asked. Raises KeyError for one that there is not in this
         protocol: AlterPartition in 1.1."""
         return _ASKED[self][api]
@@ -50,14 +55,15 @@ class ProtocolVersion(StrEnum):
 
     def messages(self, request: Message) -> Sequence[Message]:
         """What is sent to another broker for a request; it says what this protocol can say. Only StopReplica may be
-        two: before version 3 one request deletes all its replicas, or none."""
+        two, as in 3.9.1: before version 3 one request deletes all its replicas, or none. (1.1.1 sends one for each
+        replica.)"""
         if self is ProtocolVersion.V2_7:
             return [request]
         match request:
             case LeaderAndIsrRequest():
-                return [_ungrouped_leaderships(request)]
+                return [_ungrouped(request)]
             case UpdateMetadataRequest():
-                return [_ungrouped_metadata(request)]
+                return [_ungrouped(request)]
             case StopReplicaRequest():
                 return _ungrouped_stops(request)
             case _:
@@ -136,16 +142,8 @@ def merged(answers: Sequence[Message]) -> Message:
     return first
 
 
-def _ungrouped_leaderships(request: LeaderAndIsrRequest) -> LeaderAndIsrRequest:
-    states = [
-        replace(state, topic_name=topic.topic_name)
-        for topic in request.topic_states
-        for state in topic.partition_states
-    ]
-    return replace(request, topic_states=(), ungrouped_partition_states=tuple(states))
-
-
-def _ungrouped_metadata(request: UpdateMetadataRequest) -> UpdateMetadataRequest:
+def _ungrouped(request: T) -> T:
+    """Its states without the groups of topics; each names its topic."""
     states = [
         replace(state, topic_name=topic.topic_name)
         for topic in request.topic_states
@@ -155,8 +153,8 @@ def _ungrouped_metadata(request: UpdateMetadataRequest) -> UpdateMetadataRequest
 
 
 def _ungrouped_stops(request: StopReplicaRequest) -> list[StopReplicaRequest]:
-    """Replicas that are not deleted go first (`sendRequestsToBrokers`)."""
-    by_deletion: dict[bool, list[StopReplicaPartitionV0]] = {False: [], True: []}
+    """Replicas that are deleted go first (`ControllerBrokerRequestBatch.sendStopReplicaRequests`, 3.9.1)."""
+    by_deletion: dict[bool, list[StopReplicaPartitionV0]] = {True: [], False: []}
     for topic in request.topic_states:
         for state in topic.partition_states:
             named = StopReplicaPartitionV0(topic_name=topic.topic_name, partition_index=state.partition_index)

@@ -58,13 +58,18 @@ def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIs
     return found
 
 
+@once
+def creations(history: History) -> dict[str | None, list[Event]]:
+    """Of each topic's znode, in their order."""
+    return grouped((each for each in events_of(history, Kind.CREATED) if _topic_of(each)), _topic_of)
+
+
 def lives(history: History) -> list[tuple[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]]:
     """The states of each partition, apart for each life of its topic: one that is deleted and created anew is another
     topic of the same name, and its leader epochs begin anew. Raises KafkaException."""
-    births = grouped((each for each in events_of(history, Kind.CREATED) if _topic_of(each)), _topic_of)
     found = []
     for place, states in partition_states(history).items():
-        zxids = [each.zxid or 0 for each in births.get(place.topic, ())]
+        zxids = [each.zxid or 0 for each in creations(history).get(place.topic, ())]
         by_life = grouped(states, partial(_life, zxids))
         found += [(place, its) for its in by_life.values()]
     return found

@@ -18,6 +18,7 @@ import re
 from bisect import bisect_left
 
 from rebalance_lab.checks.elections import elections, epoch_changes, epoch_in
+from rebalance_lab.checks.isr_writers import leaders_write_isrs
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, partition_states, place_of
@@ -61,7 +62,7 @@ def judge(history: History) -> Finding:
 def _writes(history: History) -> tuple[int, list[Wrong]]:
     """The number of states that controllers have to write, and those that the controller did not, or in another epoch
     than its own. The order is ZooKeeper's."""
-    by_leaders = history.trial.parameters.get("isr_writer") == "leader"
+    by_leaders = leaders_write_isrs(history.trial.parameters)
     looked_at, wrong = 0, []
     for place, states in partition_states(history).items():
         leader_epoch: int | None = None

@@ -21,6 +21,7 @@ from rebalance_lab.checks.broker_lives import in_lives
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.elections import elections
 from rebalance_lab.checks.faults import lasting_faults
+from rebalance_lab.checks.isr_writers import leaders_write_isrs
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, partition_states, place_of, place_of_state
@@ -91,7 +92,7 @@ class _Cluster:
 
 def bound_us(parameters: Mapping[str, object]) -> int:
     """How late a view may be; of the parameters of a trial."""
-    return LEAST_OF_LEADERS_US if parameters.get("isr_writer") == "leader" else LEAST_US
+    return LEAST_OF_LEADERS_US if leaders_write_isrs(parameters) else LEAST_US
 
 
 def judge(history: History) -> Finding:

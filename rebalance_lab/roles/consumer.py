@@ -21,6 +21,7 @@ from typing import Self, TypeVar
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel.interruption import undisturbed
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.connection import ConnectionReport, ConnectionStory, Standing
 from rebalance_lab.roles.main import live_node
@@ -149,14 +150,17 @@ class Consumer:
         Raises ZkTimeoutException if no server answers within zookeeper.connection.timeout.ms, BadConnectString, and for
         invalid settings the errors of `zkconsumer.config`, `rebalance_lab.assignors` and the filters.
         """
+        if self._thread.ident is not None:
+            raise RuntimeError("a consumer starts once; make another one")
         try:
-            self._thread.start()
+            with undisturbed():  # until the thread has begun, `close` does not know that there is one
+                self._thread.start()
             self._until(lambda: self._connected or self._ended, None)
-        except BaseException:  # Ctrl-C
-            with suppress(NotLeft):
+            self._raise()
+        except BaseException:  # Ctrl-C, too
+            with suppress(Exception):  # the first error counts
                 self.close(timeout_s=0)
             raise
-        self._raise()
         return self
 
     def close(self, timeout_s: float | None = 30.0) -> None:
@@ -253,8 +257,8 @@ class Consumer:
     def _is_made(self, live: LiveKernel) -> None:
         with self._changed:
             self._live = live
-            for call in self._owed:
-                live.loop.call_soon(call)
+            while self._owed:
+                live.loop.call_soon(self._owed.pop(0))
 
     def _soon(self, call: Callable[[], object]) -> None:
         """Call something in the consumer's thread. Does nothing if that has ended."""

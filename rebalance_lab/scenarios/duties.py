@@ -21,7 +21,7 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.history.duties import Target
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.subjects.replication.duties import PEACEFUL, PREPARED, SETTLE_MS, Duty, reached
+from rebalance_lab.subjects.replication.duties import PEACEFUL, PREPARED, SETTLE_MS, Duty, begun, reached
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
@@ -56,7 +56,7 @@ OPERATIONS: Mapping[Duty, int] = {
     Duty.DELETE: 25,
     Duty.GROW: 10,
     Duty.PREFERRED: 12,
-    Duty.REASSIGN: 68,
+    Duty.REASSIGN: 65,
     Duty.JOINS: 19,
     Duty.SHUTDOWN: 18,
     Duty.FAILS: 15,
@@ -92,7 +92,7 @@ async def duties(lab: ReplicationLab) -> None:
     controller = await lab.controlled()
     asked = await PREPARED[duty](lab, _other_than(lab, controller))
     inspector = lab.start("i1", InspectorOptions())
-    await reached(lab, asked.before, SETTLE_MS)
+    await begun(lab, asked)
     await lab.halt(Order(number_of(controller.actor), at))
     lab.phase("control" if plan.control else duty.value)
     async with lab.tasks.scope("duty") as scope:

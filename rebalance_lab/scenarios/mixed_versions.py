@@ -1,11 +1,12 @@
 """What a cluster of two releases does if its brokers ask in versions that one of them does not know.
 
 Kafka is upgraded in two steps: first all brokers get the later release, and go on asking in the earlier protocol; then
-`inter.broker.protocol.version` is raised. Here one broker has still release 1.1. It is the controller at first, and
-speaks to all in its protocol. Then another becomes the controller, and a duty is asked for: a topic is created,
-deleted, or gets more partitions. If the later brokers ask in the protocol 2.7 already, the old broker closes the
-connection at each order, the controller sends it again for ever, and the old broker hears of nothing. The cure,
-`protocol=1.1`: one that all know. In the control all brokers are of the later release, and ask in 2.7.
+`inter.broker.protocol.version` is raised. Here one broker serves and sends the versions of release 1.1; what it decides
+is as in the others. It is the controller at first, and asks all in its protocol. Then another becomes the controller,
+and a duty is asked for: a topic is created, deleted, or gets more partitions. If the later brokers ask in the protocol
+2.7 already, the old broker closes the connection on each control request, the controller sends it again for ever, and
+the old broker hears of nothing. The cure, `protocol=1.1`: one that all know. In the control all brokers are of the
+later release, and ask in 2.7.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.duty import ask_duty
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.subjects.replication.duties import PREPARED, SETTLE_MS, Duty, reached
+from rebalance_lab.subjects.replication.duties import PREPARED, SETTLE_MS, Duty, begun, reached
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
@@ -31,7 +32,7 @@ from rebalance_lab.subjects.replication.subject import (
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 
-#: The broker of the old release. It is the last replica of every partition that there is before the duty, so it leads
+#: The broker of the old release. It is the first replica of no partition that there is before the duty, so it leads
 #: none: followers that ask in a later protocol would fetch nothing from it.
 OLD = 3
 
@@ -47,26 +48,20 @@ def duty_of(plan: Plan) -> Duty:
 
 
 def _configs(plan: Plan) -> dict[int, dict[str, Any]]:
-    """What each broker has of its own: its release, the protocol in which it asks, and what goes with these."""
-    by_protocol = {"lab_replication_rules": None, "lab_isr_writer": None}
-    later = {"inter_broker_protocol_version": ProtocolVersion(plan.text("protocol")), **by_protocol}
-    old = {
-        "lab_release": Release.V1_1,
-        "inter_broker_protocol_version": ProtocolVersion.V1_1,
-        **by_protocol,
-    }
-    brokers = range(1, plan.number("brokers") + 1)
-    return {each: old if each == OLD else later for each in brokers}
+    """The release of each broker, and the protocol in which it asks."""
+    later = {"inter_broker_protocol_version": ProtocolVersion(plan.text("protocol"))}
+    old = {"lab_release": Release.V1_1, "inter_broker_protocol_version": ProtocolVersion.V1_1}
+    return {each: old if each == OLD else later for each in range(1, plan.number("brokers") + 1)}
 
 
 async def mixed_versions(lab: ReplicationLab) -> None:
     plan, duty = lab.plan, duty_of(lab.plan)
-    await lab.assemble(controls=OLD, of={} if plan.control else _configs(plan))
+    await lab.assemble(first=OLD, configs={} if plan.control else _configs(plan))
     lab.start("c1", ProducerOptions())
     await lab.written(1)
     asked = await PREPARED[duty](lab, lab.brokers[1])
     inspector = lab.start("i1", InspectorOptions())
-    await reached(lab, asked.before, SETTLE_MS)
+    await begun(lab, asked)
     controller = lab.brokers[0]
     await lab.move_controller(controller)
     lab.phase("control" if plan.control else f"{duty.value} in protocol {plan.text('protocol')}")
@@ -86,9 +81,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 def demands(plan: Plan) -> None:
     if plan.number("brokers") != OLD:
         raise PlanError(f"brokers={plan.number('brokers')}: must be {OLD}; the last is of the old release")
-    if plan.rules != ReplicationRules.KIP_320 or plan.text("isr_writer") != IsrWriter.CONTROLLER:
-        given = f"rules={plan.rules}, isr_writer={plan.text('isr_writer')}"
-        raise PlanError(f"{given}: leave both out; the protocol decides")
+    given = plan.rules != ReplicationRules.KIP_320 or plan.text("isr_writer") != IsrWriter.CONTROLLER
+    if given and plan.text("protocol") == ProtocolVersion.V1_1 and not plan.control:
+        raise PlanError(
+            f"rules={plan.rules}, isr_writer={plan.text('isr_writer')}: leave both out; the protocol 1.1 decides"
+        )
 
 
 SCENARIO = Scenario(

@@ -48,7 +48,7 @@ def test_also_an_unclean_election() -> None:
     assert {type(each) for each in sent} == {LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest}
     for protocol in ProtocolVersion:
         for each in (message for request in sent for message in protocol.messages(request)):
-            assert encode_request(each, protocol.of(key_of(type(each))), correlation_id=1, client_id="c")
+            assert encode_request(each, protocol.version_of(key_of(type(each))), correlation_id=1, client_id="c")
 
 
 class Silent:
@@ -92,7 +92,7 @@ def test_bytes_that_brokers_share_are_those_of_each_request(assignment: tuple[in
     requests = [each.request for each in sent_to([1, 2, 3], assignment)]
     for each in requests:
         assert isinstance(each, LeaderAndIsrRequest | UpdateMetadataRequest)
-        assert bodies.encoded(each) == codec(type(each), SHARED.of(key_of(type(each)))).encode(each)
+        assert bodies.encoded(each) == codec(type(each), SHARED.version_of(key_of(type(each)))).encode(each)
     assert len({each.broker_epoch for each in requests}) == 3
 
 

@@ -114,6 +114,36 @@ def test_the_epochs_of_a_topic_that_is_created_anew_begin_anew() -> None:
     assert story.found().witness == (wrong,)
 
 
+def test_of_a_topic_that_is_created_anew_two_begin_to_lead() -> None:
+    """One of them led the topic that was deleted, in an epoch of this number."""
+    story, _ = settled()
+    story.created_anew(40)
+    state = story.state(50, 2, 0)
+    story.leads(52, 2, 0)
+    wrong = story.leads(54, 1, 0)
+    story.appends(55, 1, 0)
+    finding = story.found()
+    assert (finding.witness, finding.measures["count"]) == ((state, wrong), 1)
+
+
+@pytest.mark.parametrize(("ms", "outcome"), [(51, Outcome.CLEAN), (40, Outcome.VIOLATED)])
+def test_a_leader_leads_the_next_life_of_its_topic_from_its_state_on(ms: int, outcome: Outcome) -> None:
+    story, _ = settled()
+    story.created_anew(30)
+    story.state(50, 1, 0)
+    story.leads(ms, 1, 0)
+    assert story.found().outcome is outcome
+
+
+def test_a_broker_that_is_started_again_leads_in_its_epoch_again() -> None:
+    story, _ = settled()
+    for ms, fault in ((20, "kill"), (30, "restart")):
+        detail = {"fault": fault, "target": "b1"}
+        story.add(ms, "runner", Kind.FAULT_BEGAN, detail=detail, group=None)
+    story.leads(40, 1, 0)
+    assert story.found().measures["count"] == 0
+
+
 def test_the_next_life_of_a_topic_has_no_leader_before_its_state() -> None:
     story, _ = settled()
     story.created_anew(30)

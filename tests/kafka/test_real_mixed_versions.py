@@ -30,7 +30,7 @@ from rebalance_lab.wire.kafka.messages.produce import (
 )
 from rebalance_lab.wire.kafka.records import Record, build_batch
 from rebalance_lab.wire.kafka.schema import Message
-from rebalance_lab.wire.paths import CONTROLLER, broker_path, partition_state_path, topic_path
+from rebalance_lab.wire.paths import CONTROLLER, DELETE_TOPICS, broker_path, partition_state_path, topic_path
 from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.kafka.jars import Role
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
@@ -220,7 +220,7 @@ def test_what_the_old_one_serves_is_what_the_lab_says_of_its_release(
 
 
 @pytest.mark.parametrize("order", [(2, 3, 1), (1, 2, 3)], ids=["controller of 3.9.1", "controller of 1.1.1"])
-def test_with_the_protocol_of_the_old_one_all_are_in_sync(
+def test_with_the_protocol_of_the_old_one_all_are_in_sync_and_delete(
     cluster: Callable[..., dict[int, KafkaBroker]], order: tuple[int, ...], client: KazooClient
 ) -> None:
     brokers = cluster(COMMON, *order)
@@ -229,7 +229,10 @@ def test_with_the_protocol_of_the_old_one_all_are_in_sync(
     for partition, (leader, *_) in REPLICAS.items():
         assert produce(client, leader, partition) is ErrorCode.NONE
     assert roles(client) == {0: (1, EVERY), 1: (2, EVERY)}  # so all three have the records
-    read = {("LEADER_AND_ISR", 1), ("UPDATE_METADATA", 4), ("FETCH", 7)}
+    client.create(f"{DELETE_TOPICS}/{TOPIC}")
+    until(lambda: client.exists(topic_path(TOPIC)) is None, "the end of the deletion")
+    assert not any(folder(broker, each).exists() for broker in brokers.values() for each in REPLICAS)
+    read = {("LEADER_AND_ISR", 1), ("UPDATE_METADATA", 4), ("FETCH", 7), ("STOP_REPLICA", 0)}
     until(lambda: read <= requests(brokers[OLD], ANSWERED).keys(), "an answer to each request")
     assert not requests(brokers[OLD], REFUSED)
 

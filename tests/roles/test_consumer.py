@@ -187,6 +187,31 @@ class TestSignals:
             thread.join(30)
             assert not thread.is_alive()
 
+    def test_a_signal_while_its_thread_begins_ends_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`Thread.start` waits then, and `is_alive` is still False."""
+        asked = threading.Event()
+
+        class Begins(threading.Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                signal.raise_signal(signal.SIGINT)
+                asked.set()
+                return super().wait(timeout)
+
+            def set(self) -> None:
+                asked.wait()
+                super().set()
+
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            one = zkconsumer.Consumer(address, "g", "t", config={"zookeeper.connection.timeout.ms": 600_000})
+            thread = one._thread
+            monkeypatch.setattr(thread, "_started", Begins())
+            with pytest.raises(KeyboardInterrupt):
+                one.start()
+            asked.set()  # it begins now, if it has not yet
+            thread.join(30)
+            assert not thread.is_alive()
+
     def test_a_signal_that_wakes_nobody_is_handled_soon(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
         """As one that arrives between the last look at signals and the wait for a lock. Here another thread takes it:
         the main thread does not notice it either, and handles it when it wakes."""
@@ -221,6 +246,14 @@ class TestSignals:
 
 
 class TestErrors:
+    def test_it_starts_once_and_a_second_start_does_not_end_it(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        with consumer(embedded_zookeeper, "twice") as one:
+            owned = one.wait_for(bool)
+            with pytest.raises(RuntimeError, match="a consumer starts once"):
+                one.start()
+            assert one.wait(0.01) is False
+            assert one.owned == owned
+
     def test_no_server(self) -> None:
         nobody = zkconsumer.Consumer(NOBODY, "g", "t", config={"zookeeper.connection.timeout.ms": 100})
         why = f"no ZooKeeper answers at {NOBODY}: Unable to connect to zookeeper server within timeout: 100 ms"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios.mixed_versions import DUTIES, duty_of
 from rebalance_lab.subjects.replication.duties import Duty
@@ -37,6 +38,12 @@ def refused(history: History) -> set[str]:
     return {f"{each.member}: {each.of('why')}" for each in said}
 
 
+def versions(history: History) -> dict[str | None, tuple[object, object]]:
+    """What each broker says of its release and its protocol when it registers."""
+    said = [each for each in history.events if each.of("event") == "registered"]
+    return {each.member: (each.of("release"), each.of("protocol")) for each in said}
+
+
 @pytest.mark.parametrize("duty", DUTIES)
 def test_a_duty_is_not_done_at_a_broker_that_does_not_know_the_protocol(duty: Duty) -> None:
     history, found = play(duty=duty)
@@ -44,6 +51,7 @@ def test_a_duty_is_not_done_at_a_broker_that_does_not_know_the_protocol(duty: Du
     assert found["duty_target"].why == LACKS[duty]
     assert "b3: UPDATE_METADATA version 6 is not served here, 0 to 4 are" in refused(history)
     assert all(each.startswith("b3: ") for each in refused(history))
+    assert versions(history) == {"b1": (None, None), "b2": (None, None), "b3": ("1.1", "1.1")}
 
 
 @pytest.mark.parametrize("duty", DUTIES)
@@ -51,6 +59,18 @@ def test_in_a_protocol_that_all_know_it_is_done(duty: Duty) -> None:
     history, found = play(duty=duty, protocol="1.1")
     assert found["duty_target"].outcome is Outcome.CLEAN
     assert refused(history) == set()
+    assert versions(history) == {"b1": (None, "1.1"), "b2": (None, "1.1"), "b3": ("1.1", "1.1")}
+
+
+def test_in_the_protocol_1_1_leaders_write_their_isrs() -> None:
+    """No check takes that for the write of a controller that has no right to."""
+    history, _ = play(duty="create-topic", protocol="1.1", lag_ms="300")
+    (by_leader, *_) = [
+        each
+        for each in history.events
+        if each.kind is Kind.INVOKED and each.of("op") == "set" and str(each.of("path")).endswith("/state")
+    ]
+    assert by_leader.actor in ("b1", "b2", "b3")
 
 
 @pytest.mark.parametrize("duty", DUTIES)
@@ -69,8 +89,8 @@ def test_the_seed_draws_the_duty() -> None:
     ("rules", "settings", "why"),
     [
         (None, {"brokers": "4"}, "brokers=4: must be 3; the last is of the old release"),
-        ("kip-101", {}, "rules=kip-101, isr_writer=controller: leave both out; the protocol decides"),
-        (None, {"isr_writer": "leader"}, "rules=kip-320, isr_writer=leader: leave both out"),
+        ("kip-101", {"protocol": "1.1"}, "rules=kip-101, isr_writer=controller: leave both out; the protocol 1.1"),
+        (None, {"protocol": "1.1", "isr_writer": "leader"}, "rules=kip-320, isr_writer=leader: leave both out"),
         (None, {"protocol": "0.8"}, "protocol"),
     ],
 )

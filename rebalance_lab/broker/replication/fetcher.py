@@ -213,7 +213,7 @@ class ReplicaFetcher:
                 self._connection = await self._network.connect(
                     self.source.address, KafkaCodec(), timeout_us=self._config.socket_timeout_ms * 1000
                 )
-            version = self._config.protocol.of(key_of(type(request)))
+            version = self._config.protocol.version_of(key_of(type(request)))
             call = Call.of(request, version, f"broker-{self._broker_id}-fetcher")
             return await self._connection.request(call, timeout_us=self._config.socket_timeout_ms * 1000)
         except NetworkError:

@@ -14,6 +14,7 @@ from rebalance_lab.history.duties import Target
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.subjects.broker_log.subject import TOPIC
 from rebalance_lab.subjects.replication.subject import BrokerNode, ReplicationLab, number_of
+from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.wire.cluster import assignment_payload, preferred_election_payload, reassignment_payload
 from rebalance_lab.wire.paths import DELETE_TOPICS, PREFERRED_ELECTION, REASSIGNMENT, topic_path
 
@@ -50,6 +51,12 @@ class Asked:
     before: Target
     target: Target
     gone: BrokerNode | None = None
+
+
+async def begun(lab: ReplicationLab, asked: Asked) -> None:
+    """Wait until the cluster is as the duty finds it. Raises GaveUp: what comes of a duty says nothing otherwise."""
+    if not await reached(lab, asked.before, SETTLE_MS):
+        raise GaveUp(f"the cluster was not as the duty should find it within {SETTLE_MS} ms")
 
 
 async def reached(lab: ReplicationLab, target: Target, limit_ms: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from controller.forms import ControllerForm
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
+from rebalance_lab.broker.versions import ProtocolVersion
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.client.consumer import Reset
 from rebalance_lab.history.planted import PlantedBug
@@ -91,16 +92,16 @@ def number_of(actor: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions(BrokerOptions):
-    """A broker of the trial; its name ends with its id. `more`: fields of its BrokerConfig that the scenario sets.
-    `rack`: None if it has none."""
+    """A broker of the trial; its name ends with its id. `more`: fields of its BrokerConfig that the scenario sets. If
+    its inter-broker protocol is 1.1, that says by which rules its replicas go, and not the plan. `rack`: None if it has
+    none."""
 
     more: Mapping[str, Any]
     rack: str | None = None
 
     def config(self, plan: Plan, actor: str) -> BrokerConfig:
-        usual = {
-            "controlled_shutdown_enable": False,
-            "auto_leader_rebalance_enable": False,
+        more = {"controlled_shutdown_enable": False, "auto_leader_rebalance_enable": False, **self.more}
+        by_plan: dict[str, Any] = {
             "lab_replication_rules": ReplicationRules(plan.rules),
             "lab_isr_writer": IsrWriter(plan.text("isr_writer")),
         }
@@ -110,7 +111,8 @@ class ReplicaOptions(BrokerOptions):
             min_insync_replicas=plan.number("min_isr"),
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
-            **{**usual, **self.more},
+            **({} if more.get("inter_broker_protocol_version") is ProtocolVersion.V1_1 else by_plan),
+            **more,
         )
 
 
@@ -223,23 +225,23 @@ class ReplicationLab(OutsideLab):
         partitions: int = 1,
         proxied: bool = False,
         racks: int = 0,
-        controls: int | None = None,
-        of: Mapping[int, Mapping[str, Any]] | None = None,
+        first: int | None = None,
+        configs: Mapping[int, Mapping[str, Any]] | None = None,
         **more: Any,
     ) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
         all are in sync. `spare_controller`: the controller gets no replica. `partitions`: of the topic; they have the
         same replicas, and each begins with another of them. `proxied`: brokers can be cut off from ZooKeeper. `racks`:
-        how many the brokers stand in, in turn; 0 if they have none. `controls`: the broker that starts before the
-        others, and so is the controller. `more`: further fields of BrokerConfig; `of`: those of some brokers."""
+        how many the brokers stand in, in turn; 0 if they have none. `first`: the broker that starts before the others,
+        and so is the controller. `more`: further fields of BrokerConfig; `configs`: those of some brokers."""
         await self.connected()
         count = self.plan.number("brokers")
-        for number in sorted(range(1, count + 1), key=lambda each: each != controls):
+        for number in sorted(range(1, count + 1), key=lambda each: each != first):
             rack = f"rack-{(number - 1) % racks}" if racks else None
-            own = {**more, **(of or {}).get(number, {})}
+            own = {**more, **(configs or {}).get(number, {})}
             options = ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, rack=rack, more=own)
             self.start(f"b{number}", options)
-            if number == controls:
+            if number == first:
                 await self.controlled()
         await self.registered(count)
         replicas = list(range(1, count + 1))

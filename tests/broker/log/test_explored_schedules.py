@@ -57,7 +57,7 @@ class Fetcher(ReplicaFetcher):
     lost = False
 
     async def _ask(self, request: Any, concerned: Any) -> Any:
-        version = ProtocolVersion.V2_7.of(key_of(type(request)))
+        version = ProtocolVersion.V2_7.version_of(key_of(type(request)))
         handler = fetch if isinstance(request, FetchRequest) else offset_for_leader_epoch
         parts: Any = SimpleNamespace(tasks=self._tasks, replicas=SimpleNamespace(led=self._led))
         answer = await handler.handle(parts, Call.of(request, version, "follower"))
