@@ -15,13 +15,12 @@ from controller.forms import ControllerForm
 from rebalance_lab.broker.halting import Order
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
-from rebalance_lab.faults.duty import ask_duty
+from rebalance_lab.faults.duty import PEACEFUL, PREPARED, SETTLE_MS, Duty, ask_duty, begun, reached
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.history.duties import Target
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.subjects.replication.duties import PEACEFUL, PREPARED, SETTLE_MS, Duty, begun, reached
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,

@@ -17,10 +17,9 @@ from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
 from rebalance_lab.broker.versions import ProtocolVersion, Release
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
-from rebalance_lab.faults.duty import ask_duty
+from rebalance_lab.faults.duty import PREPARED, SETTLE_MS, Duty, ask_duty, begun, reached
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.subjects.replication.duties import PREPARED, SETTLE_MS, Duty, begun, reached
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.faults.duty import PEACEFUL, Duty
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.scenarios.duties import ANY, DRAWN_FROM, OPERATIONS, duty_of, killed_at
-from rebalance_lab.subjects.replication.duties import PEACEFUL, Duty
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate

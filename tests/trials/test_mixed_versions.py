@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.faults.duty import Duty
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios.mixed_versions import DUTIES, duty_of
-from rebalance_lab.subjects.replication.duties import Duty
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
