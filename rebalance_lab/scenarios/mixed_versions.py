@@ -90,13 +90,13 @@ def demands(plan: Plan) -> None:
 SCENARIO = Scenario(
     name="mixed-versions",
     subject=REPLICATED,
-    summary="brokers of two releases, and orders in versions that one of them does not know",
+    summary="brokers of two releases, and requests in versions that one of them does not serve",
     parameters=(
         Parameter(
             "protocol",
             ProtocolVersion.V2_7.value,
             "",
-            "in which the later brokers ask; the cure: one that all know",
+            "inter.broker.protocol.version of the later brokers; the cure: 1.1",
             choices=tuple(ProtocolVersion),
         ),
         Parameter("duty", DRAWN, "", "what is asked for; drawn: by the seed", choices=(DRAWN, *DUTIES)),
