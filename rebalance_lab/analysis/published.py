@@ -36,6 +36,7 @@ from rebalance_lab.analysis.ledger import Ledger
 from rebalance_lab.analysis.parquet import Parquet, parquet_of
 from rebalance_lab.analysis.remote_store import open_store
 from rebalance_lab.analysis.results import Episode, HerdCost, LeftOut, TrialMeasures, TrialOutcome
+from rebalance_lab.analysis.session import removed_with_spark
 from rebalance_lab.analysis.store import Store
 from rebalance_lab.analysis.summarised import judged, store_tables
 from rebalance_lab.analysis.tables.claim_verdicts import VERDICTS
@@ -279,6 +280,7 @@ def _beside(spark: SparkSession, out: Path) -> Iterator[Path]:
         except BaseException as error:
             with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
                 spark.interruptAll()  # else its tasks go on after a signal, and make the folder again
+            removed_with_spark(scratch.folder)  # and one of them may be about to
             scratch.remove()
             failed = isinstance(error, OSError | Py4JError | PySparkException)
             if failed and is_for_want_of_space(error, out.parent):

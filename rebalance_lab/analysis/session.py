@@ -37,7 +37,7 @@ from pyspark.sql import SparkSession
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.tally import count_in, counted
 from rebalance_lab.history.disk import is_for_want_of_space, no_space
-from rebalance_lab.history.scratch import Scratch
+from rebalance_lab.history.scratch import Scratch, remove_whole
 from rebalance_lab.kernel.interruption import breaking_off, undisturbed
 
 PREFIX = "rebalance-lab-spark-"
@@ -115,6 +115,7 @@ class LocalSpark:
         with ExitStack() as ends:
             ends.enter_context(undisturbed())
             ends.callback(self.scratch.remove)
+            ends.callback(_remove_again)
             ends.callback(_end, self.gateway)
             ends.callback(self.watched.close)  # `_end` has a limit of its own
             ends.enter_context(warnings.catch_warnings())
@@ -188,6 +189,21 @@ def start(
     watched = ExitStack()
     watched.enter_context(breaking_off(partial(_break_off, gateway, context)))
     return LocalSpark(session, scratch, gateway, context.uiWebUrl, watched)
+
+
+#: Folders that were removed while tasks might still make them again.
+_UNFINISHED: list[Path] = []
+
+
+def removed_with_spark(folder: Path) -> None:
+    """Remove a folder once more when this process's Spark has gone: a task that is told to end may just be about to
+    make it again."""
+    _UNFINISHED.append(folder)
+
+
+def _remove_again() -> None:
+    while _UNFINISHED:
+        remove_whole(_UNFINISHED.pop())
 
 
 def _remove_empty_logs(event_log: Path, before: Collection[Path]) -> None:

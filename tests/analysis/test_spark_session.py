@@ -12,11 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
 
-from rebalance_lab.analysis import session
+from rebalance_lab.analysis import published, session
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.session import LocalSpark, java_problem
 from rebalance_lab.history.scratch import orphans, remove_whole
@@ -261,3 +262,19 @@ def test_a_signal_does_not_break_off_the_end(monkeypatch: pytest.MonkeyPatch) ->
         LocalSpark(parts, parts, None).stop()
     assert interruption.number is signal.SIGTERM
     assert parts.ends == ["session", "gateway", "folder"]
+
+
+def test_a_folder_that_a_task_makes_again_goes_with_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal at `tables`: a task that is told to end is about to open a file in the folder that is removed."""
+    parts: Any = Recorded()
+    with pytest.raises(KeyboardInterrupt), published._beside(MagicMock(), tmp_path / "tables") as folder:
+        raise KeyboardInterrupt
+    assert not folder.exists()
+
+    def end(_gateway: object) -> None:
+        (folder / "events").mkdir(parents=True)
+
+    monkeypatch.setattr(session, "_end", end)
+    monkeypatch.setattr(signal, "raise_signal", lambda _number: None)
+    LocalSpark(parts, parts, None).stop()
+    assert list(tmp_path.iterdir()) == []
