@@ -30,6 +30,7 @@ from rebalance_lab.history.disk import is_for_want_of_space, no_space, writing
 from rebalance_lab.history.files import TRIAL_FILE, History, Trial, load, read_trial, seal
 from rebalance_lab.history.scratch import LOCK, Scratch, orphans, owned, remove_whole
 from rebalance_lab.history.views import gave_up
+from rebalance_lab.kernel.interruption import undisturbed
 from rebalance_lab.trials.plan import Plan, PlanError, Value, run_command
 from rebalance_lab.trials.scenario import PlanOptions, make_plan, plan_like, scenario, scenario_names
 from rebalance_lab.trials.stage import GaveUp
@@ -305,7 +306,8 @@ def each_in(lanes: Sequence[Lane], each: Callable[[Plan], R]) -> Iterator[R]:
 
         def submit(number: int, count: int) -> None:
             for batch in islice(waiting[number], count):
-                pending[pools[number].submit(_run_batch, each, batch)] = number
+                with undisturbed():  # the first one starts the workers, which read from this process what they are
+                    pending[pools[number].submit(_run_batch, each, batch)] = number
 
         try:
             for number, lane in enumerate(lanes):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 import traceback
+from multiprocessing import popen_spawn_posix
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -18,6 +21,7 @@ from rebalance_lab.faults.pause import PauseBug
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.recorder import RecorderFailed
+from rebalance_lab.kernel.interruption import Interrupted, interruptible
 from rebalance_lab.subjects.broker_log.subject import ONE_BROKER
 from rebalance_lab.subjects.replication.subject import REPLICATED, ClientPlant
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
@@ -255,3 +259,21 @@ def test_a_simulated_process_takes_time_to_start() -> None:
 @pytest.mark.parametrize(("per_process", "starts"), [("25", 1), ("4", 2)])
 def test_members_that_share_a_process_start_together(per_process: str, starts: int) -> None:
     assert len(set(starts_us("herd", per_process=per_process)[:8])) == starts
+
+
+def test_a_signal_while_a_worker_starts_waits_until_it_knows_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is started, and not told what to do, ends with a traceback."""
+    told: list[object] = []
+    launch = popen_spawn_posix.Popen._launch  # type: ignore[attr-defined]
+
+    def interrupted(self: popen_spawn_posix.Popen, process: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        launch(self, process)
+        told.append(process)
+
+    monkeypatch.setattr(popen_spawn_posix.Popen, "_launch", interrupted)
+    with interruptible(), pytest.raises(Interrupted):
+        list(api.sweep([make_plan("leave")], tmp_path, processes=1))
+    assert len(told) == 1
