@@ -6,7 +6,7 @@ is as in the others. It is the controller at first, and asks all in its protocol
 and a duty is asked for: a topic is created, deleted, or gets more partitions. If the later brokers ask in the protocol
 2.7 already, the old broker closes the connection on each control request, the controller sends it again for ever, and
 the old broker hears of nothing. The cure, `protocol=1.1`: one that all know. In the control all brokers are of the
-later release, and ask in 2.7.
+later release, and ask in one protocol.
 """
 
 from __future__ import annotations
@@ -50,12 +50,13 @@ def _configs(plan: Plan) -> dict[int, dict[str, Any]]:
     """The release of each broker, and the protocol in which it asks."""
     later = {"inter_broker_protocol_version": ProtocolVersion(plan.text("protocol"))}
     old = {"lab_release": Release.V1_1, "inter_broker_protocol_version": ProtocolVersion.V1_1}
-    return {each: old if each == OLD else later for each in range(1, plan.number("brokers") + 1)}
+    mixed = not plan.control
+    return {each: old if mixed and each == OLD else later for each in range(1, plan.number("brokers") + 1)}
 
 
 async def mixed_versions(lab: ReplicationLab) -> None:
     plan, duty = lab.plan, duty_of(lab.plan)
-    await lab.assemble(first=OLD, configs={} if plan.control else _configs(plan))
+    await lab.assemble(first=OLD, configs=_configs(plan))
     lab.start("c1", ProducerOptions())
     await lab.written(1)
     asked = await PREPARED[duty](lab, lab.brokers[1])
@@ -81,7 +82,7 @@ def demands(plan: Plan) -> None:
     if plan.number("brokers") != OLD:
         raise PlanError(f"brokers={plan.number('brokers')}: must be {OLD}; the last is of the old release")
     given = plan.rules != ReplicationRules.KIP_320 or plan.text("isr_writer") != IsrWriter.CONTROLLER
-    if given and plan.text("protocol") == ProtocolVersion.V1_1 and not plan.control:
+    if given and plan.text("protocol") == ProtocolVersion.V1_1:
         raise PlanError(
             f"rules={plan.rules}, isr_writer={plan.text('isr_writer')}: leave both out; the protocol 1.1 decides"
         )

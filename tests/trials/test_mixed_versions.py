@@ -73,11 +73,14 @@ def test_in_the_protocol_1_1_leaders_write_their_isrs() -> None:
     assert by_leader.actor in ("b1", "b2", "b3")
 
 
+@pytest.mark.parametrize(("protocol", "said"), [("2.7", None), ("1.1", "1.1")])
 @pytest.mark.parametrize("duty", DUTIES)
-def test_so_it_is_by_brokers_of_one_release(duty: Duty) -> None:
-    history, found = play(duty=duty, control=True)
+def test_so_it_is_by_brokers_of_one_release(duty: Duty, protocol: str, said: str | None) -> None:
+    """They ask in the protocol that the trial records: checks go by it."""
+    history, found = play(duty=duty, protocol=protocol, control=True)
     assert found["duty_target"].outcome is Outcome.CLEAN
     assert refused(history) == set()
+    assert versions(history) == dict.fromkeys(("b1", "b2", "b3"), (None, said))
 
 
 def test_the_seed_draws_the_duty() -> None:
