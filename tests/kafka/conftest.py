@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cluster_process import ClusterProcess
 from kazoo.client import KazooClient
 
 from rebalance_lab.world.kafka import jars
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 #: Set in CI: there nothing is skipped in silence.
 REQUIRED = "REBALANCE_LAB_REQUIRE_KAFKA"
@@ -26,6 +28,23 @@ def real_kafka() -> None:
             missing = str(unavailable)
     if missing is not None:
         (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"no real Kafka: {missing}")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    """A ZooKeeper of the test's own, for brokers that it starts."""
+    with EmbeddedZooKeeper.start(tmp_path / "zookeeper", tick_ms=2000) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
+    """A client of `server`."""
+    found = KazooClient(server.connect_string, timeout=40)
+    found.start()
+    yield found
+    found.stop()
+    found.close()
 
 
 @pytest.fixture

@@ -103,21 +103,6 @@ def in_the_middle(client: KazooClient, act: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
-    with EmbeddedZooKeeper.start(tmp_path / "zookeeper", tick_ms=2000) as found:
-        yield found
-
-
-@pytest.fixture
-def client(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
-    found = KazooClient(server.connect_string, timeout=40)
-    found.start()
-    yield found
-    found.stop()
-    found.close()
-
-
-@pytest.fixture
 def start(server: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[Callable[..., dict[int, KafkaBroker]]]:
     """Starts three brokers of a release; the first is the controller."""
     with ExitStack() as running:

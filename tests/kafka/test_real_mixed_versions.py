@@ -152,21 +152,6 @@ def old_kafka() -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
-    with EmbeddedZooKeeper.start(tmp_path / "zookeeper", tick_ms=2000) as found:
-        yield found
-
-
-@pytest.fixture
-def client(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
-    found = KazooClient(server.connect_string, timeout=40)
-    found.start()
-    yield found
-    found.stop()
-    found.close()
-
-
-@pytest.fixture
 def start(server: EmbeddedZooKeeper, client: KazooClient, tmp_path: Path) -> Iterator[Callable[..., KafkaBroker]]:
     """Starts a broker, or one that was stopped again; the first of the cluster is the controller."""
     with ExitStack() as running:
