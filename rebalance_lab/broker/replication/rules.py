@@ -1,6 +1,7 @@
 """The rules by which replicas agree on one log, as they were in five stages of Kafka's history.
 
-Each stage mends a loss or a divergence of the one before it. All brokers of a cluster follow the same rules.
+Each stage mends a loss or a divergence of the one before it. All brokers of a cluster follow the same rules, except in
+the middle of an upgrade (`broker.versions`).
 """
 
 from __future__ import annotations
