@@ -16,6 +16,10 @@ from rebalance_lab.world.process.states import RunState
 _ANSWER_TIMEOUT_S = 1.0
 _BLOCKING_TIMEOUT_S = 2.0
 
+#: The answer of a server that has only begun to start. ZooKeeper 3.9.5 leaves its connection open: NIOServerCnxn.close
+#: throws a NullPointerException while there is no database (logged as "Error closing a command socket").
+_NOT_SERVING = b"This ZooKeeper instance is not currently serving requests"
+
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 _VERSION = re.compile(r"^Zookeeper version: ([^\s,-]+)", re.MULTILINE)
 _ZXID = re.compile(r"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
@@ -55,10 +59,10 @@ def command(host: str, port: int, word: str) -> str:
     """The answer to a four-letter word (`srvr`, `conf`, `mntr`, …). Raises OSError."""
     with socket.create_connection((host, port), timeout=_BLOCKING_TIMEOUT_S) as connection:
         connection.sendall(word.encode("ascii"))
-        parts = []
-        while part := connection.recv(65536):
-            parts.append(part)
-    return b"".join(parts).decode("utf-8", "replace")
+        answer = b""
+        while not answer.startswith(_NOT_SERVING) and (part := connection.recv(65536)):
+            answer += part
+    return answer.decode("utf-8", "replace")
 
 
 def server_version(host: str, port: int) -> str:
@@ -77,7 +81,10 @@ async def ask(host: str, port: int, word: str) -> str:
         reader, writer = await asyncio.open_connection(host, port)
         try:
             writer.write(word.encode("ascii"))
-            return (await reader.read(-1)).decode("utf-8", "replace")
+            answer = b""
+            while not answer.startswith(_NOT_SERVING) and (part := await reader.read(65536)):
+                answer += part
+            return answer.decode("utf-8", "replace")
         finally:
             writer.transport.abort()
 
