@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli_tools import CommandLine, Shell
+from cli_tools import CommandLine
 
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.files import digest, read_events, read_trial, seal
@@ -152,14 +152,12 @@ def test_replay_gives_the_same_history_and_says_so(command: CommandLine, tmp_pat
     assert shape["history_sha256"] == trial["history_sha256"]
 
 
-def test_replay_tells_the_first_event_that_differs(command: CommandLine, shell: Shell, tmp_path) -> None:
+def test_replay_tells_the_first_event_that_differs(command: CommandLine, tmp_path) -> None:
     trial = command("run", "zombie", *QUICK, "--store", tmp_path, "--json").json["trial"]
     events = tmp_path / trial / "events.jsonl"
     lines = events.read_text().splitlines(keepends=True)
     changed = json.loads(lines[3]) | {"at_us": json.loads(lines[3])["at_us"] + 1}
     events.write_text("".join([*lines[:3], json.dumps(changed) + "\n", *lines[4:]]))
-    claims = shell("claims", "--store", tmp_path)
-    assert (claims.code, "was changed after it was sealed" in claims.err) == (2, True)
     sealed = digest(read_events(events))  # as another version of the lab would have recorded it
     seal(tmp_path / trial, msgspec.structs.replace(read_trial(tmp_path / trial), history_sha256=sealed))
     ended = command("replay", trial, "--store", tmp_path)
