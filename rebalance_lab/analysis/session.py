@@ -38,19 +38,20 @@ from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.tally import count_in, counted
 from rebalance_lab.history.disk import is_for_want_of_space, no_space
 from rebalance_lab.history.scratch import Scratch, remove_whole
+from rebalance_lab.java import MINIMUM_JAVA, Program, archive_flags, installed
 from rebalance_lab.kernel.interruption import breaking_off, undisturbed
 
 PREFIX = "rebalance-lab-spark-"
 
-#: Spark 4 does not start on less.
-MINIMUM_JAVA = 17
-
 LOOPBACK = "127.0.0.1"
-_EXIT_TIMEOUT_S = 20
+_EXIT_TIMEOUT_S = 120  # one that writes an archive of its classes takes half a minute on a busy machine
 _SERVER_TIMEOUT_S = 2
 _VERSION_TIMEOUT_S = 30
 _LOG_TAIL_LINES = 12
 _SOCKET_FOLDER_CHARS = 60
+
+#: A lab's Spark lives for seconds: the quick compiler and collector start 3 s sooner on two cores.
+_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn400m")
 
 #: Rows that go to Python at once, and after how many bytes no further one: a row may be a whole trial.
 _BATCH_ROWS = 32
@@ -271,8 +272,7 @@ def _everywhere(folder: Path) -> dict[str, str]:
     return {
         "spark.app.name": "rebalance-lab",
         "spark.driver.memory": "1g",
-        # A lab's Spark lives for seconds: the quick compiler and collector start 3 s sooner on two cores.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m",
+        "spark.driver.extraJavaOptions": " ".join(f'"{flag}"' for flag in (*_JVM_FLAGS, *archive_flags(Program.SPARK))),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -385,8 +385,7 @@ def java_problem() -> str | None:
     Asked only after a failed start: looking first would cost every good start a JVM more.
     """
     advice = f"Spark needs Java {MINIMUM_JAVA} or later (Debian: apt-get install openjdk-17-jre-headless)"
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    java = installed()
     if java is None:
         return f"there is no java in the PATH, and JAVA_HOME is not set; {advice}"
     try:

@@ -41,14 +41,14 @@ def set_up(checkout: Path, **variables: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def made_before(checkout: Path) -> None:
-    """An environment as the script leaves it, without one."""
+def made_before(checkout: Path, archives: str = "exit 0") -> None:
+    """An environment as the script leaves it, without one. `archives`: what the script that makes them does."""
     script = (PROJECT / "scripts" / "setup").read_text()
     code = script.partition("<<'PYTHON'\n")[2].partition("\nPYTHON\n")[0]
     stamp = subprocess.run(
         [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True
     ).stdout
-    program(checkout / ".venv" / "bin" / "python", "exit 1")
+    program(checkout / ".venv" / "bin" / "python", f'[ "$*" = scripts/class_archives.py ] && {archives}; exit 1')
     (checkout / ".venv" / "rebalance-lab.stamp").write_text(stamp)
 
 
@@ -57,6 +57,13 @@ def test_what_is_done_is_not_done_again(checkout: Path) -> None:
     program(checkout / "bin" / "java", "echo 'openjdk version \"21.0.2\" 2024-01-16' >&2")
     ended = set_up(checkout, PYTHON=sys.executable)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_without_archives_the_rest_is_set_up(checkout: Path) -> None:
+    made_before(checkout, archives="{ echo 'class_archives: none for spark' >&2; exit 1; }")
+    program(checkout / "bin" / "java", "echo 'openjdk version \"21.0.2\" 2024-01-16' >&2")
+    ended = set_up(checkout, PYTHON=sys.executable)
+    assert (ended.returncode, ended.stderr) == (0, "class_archives: none for spark\n")
 
 
 def test_a_change_of_dependencies_makes_it_anew(checkout: Path) -> None:

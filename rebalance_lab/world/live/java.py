@@ -5,13 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shutil
 import subprocess
-from importlib.util import find_spec
-from pathlib import Path
 
-#: ZooKeeper 3.9 runs on less; Spark 4 does not.
-MINIMUM_JAVA = 17
+from rebalance_lab.java import MINIMUM_JAVA, installed, pyspark_jars
 
 _VERSION_TIMEOUT_S = 30
 
@@ -39,9 +35,9 @@ def java_command() -> str:
 
     Raises EmbeddedServerError when there is none, or an older one.
     """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
+    found = installed()
+    if found is None or not os.access(found, os.X_OK):
+        home = os.environ.get("JAVA_HOME")
         where = f"in JAVA_HOME ({home})" if home else "in the PATH, and JAVA_HOME is not set"
         raise EmbeddedServerError(
             f"no java {where}: the embedded ZooKeeper needs Java {MINIMUM_JAVA} or later"
@@ -77,10 +73,9 @@ def _java_version(command: str) -> int:
 @functools.lru_cache(maxsize=1)
 def zookeeper_classpath() -> str:
     """The class path of ZooKeeper's server. Raises EmbeddedServerError without PySpark's jars."""
-    spec = find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
+    folder = pyspark_jars()
+    if folder is None:
         raise EmbeddedServerError("PySpark is not installed: the embedded ZooKeeper runs from its jars")
-    folder = Path(spec.submodule_search_locations[0]) / "jars"
     jars = [jar for pattern in _JAR_PATTERNS for jar in sorted(folder.glob(pattern))]
     if not any(jar.name.startswith("zookeeper-") for jar in jars):
         raise EmbeddedServerError(f"{folder} holds no zookeeper-*.jar: install the full pyspark, not pyspark-client")

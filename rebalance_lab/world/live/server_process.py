@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rebalance_lab.history.disk import writing
+from rebalance_lab.java import Program, archive_flags
 from rebalance_lab.world.live.java import EmbeddedServerError, java_command, zookeeper_classpath
 from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
 from rebalance_lab.world.live.zookeeper_node import ZooKeeperNode
@@ -78,7 +79,8 @@ class ServerProcess(OsProcess, ZooKeeperNode):
         with writing(self.data_dir):
             config.write_text("".join(f"{line}\n" for line in lines))
             logging.write_text(_LOGGING)
-        jvm = [java, *_JVM_FLAGS, *self._flags, f"-Dlog4j2.configurationFile={logging}", "-cp", classpath]
+        flags = (*_JVM_FLAGS, *archive_flags(Program.ZOOKEEPER), *self._flags)
+        jvm = [java, *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", classpath]
         log = self.log_dir / f"zookeeper-{len(list(self.log_dir.iterdir()))}.log"
         self._spawn([*jvm, _MAIN_CLASS, str(config)], log, self.data_dir)
         self.log_file = log

@@ -157,12 +157,12 @@ def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_pyspark_and_no_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java.zookeeper_classpath.cache_clear()
-    monkeypatch.setattr(java, "find_spec", lambda _name: None)
+    monkeypatch.setattr("rebalance_lab.java.find_spec", lambda _name: None)
     with pytest.raises(EmbeddedServerError, match="PySpark is not installed"):
         java.zookeeper_classpath()
     empty = ModuleSpec("pyspark", None)
     empty.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr(java, "find_spec", lambda _name: empty)
+    monkeypatch.setattr("rebalance_lab.java.find_spec", lambda _name: empty)
     with pytest.raises(EmbeddedServerError, match=r"holds no zookeeper-\*\.jar"):
         java.zookeeper_classpath()
 
