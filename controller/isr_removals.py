@@ -1,27 +1,35 @@
 """Replicas that are gone leave the ISR (`ZkReplicaStateMachine.removeReplicasFromIsr`, Kafka 3.9.1).
 
 Gone are those whose brokers are not registered or whose disks have failed, and those of brokers that shut down, unless
-they still lead. The last replica in sync stays, so that the partition remembers who has all its records.
+they still lead. The last replica in sync stays, so that the partition remembers who has all its records; in 0.8.2
+only if its topic does not allow unclean elections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from controller.cluster import Cluster, Stored
 from controller.leader_election import LeaderAndIsr, without_replicas
 from controller.request_batch import RequestBatch
-from controller.stimuli import Instruction, Purpose, StatesWritten, WriteStates
+from controller.stimuli import Instruction, Purpose, ReadUnclean, StatesWritten, UncleanRead, WriteStates
 from rebalance_lab.assignors import TopicPartition
 
 
 class IsrRemovals:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests. `first_only`: plants a bug: only the ISRs of
-    first partitions are written."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests. `empties`: the last replica goes, too, where
+    unclean elections are allowed. `first_only`: plants a bug: only the ISRs of first partitions are written."""
 
     def __init__(
-        self, cluster: Cluster, epoch: int, batch: Callable[[], RequestBatch], *, first_only: bool = False
+        self,
+        cluster: Cluster,
+        epoch: int,
+        batch: Callable[[], RequestBatch],
+        *,
+        empties: bool = False,
+        first_only: bool = False,
     ) -> None:
+        self._empties = empties
         self._first_only = first_only
         self._cluster = cluster
         self._epoch = epoch
@@ -30,23 +38,37 @@ class IsrRemovals:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being written."""
+        """Whether nothing is being read or written."""
         return self._under_way == 0
 
-    def begin(self, partitions: Iterable[TopicPartition]) -> list[Instruction]:
-        """Have the ISRs written without those who are gone."""
+    def begin(
+        self, partitions: Iterable[TopicPartition], *, unclean: Collection[str] | None = None
+    ) -> list[Instruction]:
+        """Have the ISRs written without those who are gone. `unclean`: topics whose settings allow unclean elections;
+        None if they have not been read. They are read if an ISR may become empty."""
         states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
+        unread: list[TopicPartition] = []
         for each in sorted(partitions):
-            if self._first_only and each.partition:
+            if (self._first_only and each.partition) or each.topic in self._cluster.deleting:
                 continue
             stored = self._cluster.stored[each]
-            changed = without_replicas(stored.leader_and_isr, self._gone(each, stored.leader_and_isr))
-            if changed is not None and each.topic not in self._cluster.deleting:
+            gone = self._gone(each, stored.leader_and_isr)
+            if self._empties and unclean is None and gone and len(gone) == len(stored.leader_and_isr.isr):
+                unread.append(each)
+                continue
+            may_be_empty = self._empties and each.topic in (unclean or ())
+            changed = without_replicas(stored.leader_and_isr, gone, empty_isr_allowed=may_be_empty)
+            if changed is not None:
                 states[each] = changed, stored.version
-        if not states:
-            return []
-        self._under_way += 1
-        return [WriteStates(states, Purpose.OFFLINE)]
+        out: list[Instruction] = [WriteStates(states, Purpose.OFFLINE)] if states else []
+        out += [ReadUnclean(unread, Purpose.OFFLINE)] if unread else []
+        self._under_way += len(out)
+        return out
+
+    def unclean_read(self, read: UncleanRead) -> list[Instruction]:
+        """Go on with those whose ISRs may become empty."""
+        self._under_way -= 1
+        return self.begin([each for each in read.partitions if each in self._cluster.stored], unclean=read.allowed)
 
     def any_dead(self) -> bool:
         """Whether an ISR has a replica that is not online."""

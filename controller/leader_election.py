@@ -49,16 +49,22 @@ class NoLeader(Exception):
 
 class Selection(StrEnum):
     """The release whose selectors choose a leader: whose order they follow, after a failure and for a controlled
-    shutdown, and whether the broker that shuts down hears of the outcome (claim E5b)."""
+    shutdown, whether the broker that shuts down hears of the outcome (claim E5b), and whether an ISR may be empty."""
 
     V0_8_0 = "0.8.0"  # the first of the ISR, also after a failure
     V0_8_2 = "0.8.2"  # after a failure the first of the assignment; for a shutdown the first of the ISR, live or not
     V1_1 = "1.1"  # the first of the assignment (KAFKA-3670); the one that shuts down does not hear of it (KAFKA-7482)
     V2_1 = "2.1"  # the first of the assignment; the broker that shuts down hears of it
 
+    @property
+    def empties_isrs(self) -> bool:
+        """Whether the last replica that dies leaves the ISR, too, if the topic allows unclean elections
+        (`KafkaController.removeReplicaFromIsr`, 0.8.2.2)."""
+        return self in _OF_0_8
 
-#: The releases whose controlled shutdown takes the head of the ISR, and does not ask whether it is live.
-_SHUTS_DOWN_BY_ISR = frozenset({Selection.V0_8_0, Selection.V0_8_2})
+
+#: Their controlled shutdown takes the head of the ISR, and does not ask whether it is live.
+_OF_0_8 = frozenset({Selection.V0_8_0, Selection.V0_8_2})
 
 
 def first_leader(assignment: Sequence[int], live: Collection[int]) -> Election:
@@ -142,7 +148,7 @@ def controlled_shutdown(
     well; before, nobody asks. The ISR is what stays of it. `live` does not contain those that shut down. Raises
     NoLeader."""
     isr = tuple(each for each in current.isr if each not in shutting_down)
-    if selection in _SHUTS_DOWN_BY_ISR:
+    if selection in _OF_0_8:
         chosen = next(iter(isr), None)
     else:
         chosen = next((each for each in assignment if each in live and each in isr), None)

@@ -76,7 +76,11 @@ class ControllerMachine:
         self._epoch = epoch
         self._elections = Elections(self.cluster, epoch, self._batch, settings.selection)
         self._isr_removals = IsrRemovals(
-            self.cluster, epoch, self._batch, first_only=settings.bug is ElectionBug.SHRINKS_FIRST
+            self.cluster,
+            epoch,
+            self._batch,
+            empties=settings.selection.empties_isrs,
+            first_only=settings.bug is ElectionBug.SHRINKS_FIRST,
         )
         self._isr_requests = IsrRequests(self.cluster, read_back=settings.isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
@@ -287,6 +291,8 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: UncleanRead) -> list[Instruction]:
+        if read.of is Purpose.OFFLINE:
+            return self._isr_removals.unclean_read(read)
         waiting = set(self._elections.waiting())
         return self._elections.elect([each for each in read.partitions if each in waiting], unclean=read.allowed)
 

@@ -196,7 +196,8 @@ class Reign:
             case ReadStates():
                 found = await self._read_states(instruction.partitions)
             case ReadUnclean():
-                found = UncleanRead(instruction.partitions, await self._unclean(instruction.partitions))
+                partitions = instruction.partitions
+                found = UncleanRead(partitions, await self._unclean(partitions), instruction.of)
             case HandBack():
                 found = instruction.stimulus
             case AnswerIsr() | AnswerShutdown() | AnswerElection() | AnswerReassignment() | AnswerListing():

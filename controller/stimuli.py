@@ -282,6 +282,7 @@ class UncleanRead:
 
     partitions: Sequence[TopicPartition]
     allowed: Collection[str]
+    of: Purpose = Purpose.ELECTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +382,11 @@ class DropIsrReports:
 
 @dataclass(frozen=True, slots=True)
 class ReadUnclean:
-    """Read whether the topics of these partitions allow unclean elections. Then report UncleanRead."""
+    """Read whether the topics of these partitions allow unclean elections. Then report UncleanRead. `of`: what their
+    leadership is to be written for, ELECTION or OFFLINE."""
 
     partitions: Sequence[TopicPartition]
+    of: Purpose = Purpose.ELECTION
 
 
 @dataclass(frozen=True, slots=True)

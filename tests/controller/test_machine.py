@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,7 @@ from controller_machine import (
 )
 
 from controller.cluster import Topic
-from controller.leader_election import LeaderAndIsr
+from controller.leader_election import LeaderAndIsr, Selection
 from controller.request_batch import Send
 from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
@@ -270,6 +271,35 @@ def test_a_removal_is_tried_again_where_another_has_written() -> None:
     shrunk = stored(1, 1, 3, version=1)
     again = it.handle(StatesWritten({}, {T0: shrunk}, Purpose.OFFLINE))
     assert again == [WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 1)}, Purpose.OFFLINE)]
+
+
+@pytest.mark.parametrize(("allowed", "isr"), [({"t"}, ()), ((), (1,))])
+def test_in_0_8_the_last_replica_leaves_the_isr_if_unclean_elections_are_allowed(
+    allowed: Collection[str], isr: tuple[int, ...]
+) -> None:
+    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)}, (1, 2), selection=Selection.V0_8_2)
+    handed_back = it.handle(BrokersRead([broker(2)]))[-1]
+    assert isinstance(handed_back, HandBack)
+    assert it.handle(handed_back.stimulus)[-1] == ReadUnclean([T0], Purpose.OFFLINE)
+    written = it.handle(UncleanRead([T0], allowed, Purpose.OFFLINE))
+    assert written == [WriteStates({T0: (LeaderAndIsr(NO_LEADER, 1, isr), 0)}, Purpose.OFFLINE)]
+
+
+def test_what_has_gone_while_its_settings_were_read_is_left_alone() -> None:
+    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)}, (1, 2), selection=Selection.V0_8_2)
+    handed_back = it.handle(BrokersRead([broker(2)]))[-1]
+    assert isinstance(handed_back, HandBack)
+    it.handle(handed_back.stimulus)
+    it.handle(TopicsRead({}))
+    assert it.handle(UncleanRead([T0], {"t"}, Purpose.OFFLINE)) == []
+
+
+def test_from_1_1_on_the_last_replica_stays_and_no_setting_is_read() -> None:
+    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)}, (1, 2), selection=Selection.V1_1)
+    handed_back = it.handle(BrokersRead([broker(2)]))[-1]
+    assert isinstance(handed_back, HandBack)
+    written = it.handle(handed_back.stimulus)
+    assert written[-1] == WriteStates({T0: (LeaderAndIsr(NO_LEADER, 1, (1,)), 0)}, Purpose.OFFLINE)
 
 
 # -- disks that fail ------------------------------------------------------------------------------

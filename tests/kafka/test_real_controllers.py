@@ -1,5 +1,5 @@
-"""Controllers of Kafka itself: one that does not run, one that dies in the middle of a deletion, and one that wakes
-in the middle of it."""
+"""Controllers of Kafka itself: one that does not run, one that dies in the middle of a deletion, one that wakes in the
+middle of it, and one that sleeps while all replicas come back."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from rebalance_lab.wire.cluster import assignment_payload
+from rebalance_lab.wire.cluster import NO_LEADER, assignment_payload, configuration_payload
 from rebalance_lab.wire.paths import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     DELETE_TOPICS,
     broker_path,
     partition_state_path,
+    topic_config_path,
     topic_path,
 )
 from rebalance_lab.world.kafka.broker import KafkaBroker
@@ -187,6 +188,31 @@ def test_a_deletion_whose_controller_dies_in_the_middle(
         assert until(lambda: client.exists(CONTROLLER) is not None)
         assert client.exists(f"{DELETE_TOPICS}/{TOPIC}") is not None
         assert client.exists(topic_path(TOPIC)) is not None
+
+
+@pytest.mark.parametrize(
+    ("role", "isr", "leader"), [(Role.CONSUMER, [], 2), (Role.BROKER, [3], 3)], ids=["0.8.2.2", "3.9.1"]
+)
+def test_a_controller_that_finds_all_replicas_back(
+    start: Callable[..., dict[int, KafkaBroker]], role: Role, isr: list[int], leader: int, client: KazooClient
+) -> None:
+    """As the scenario emptied-isr: 3 dies last, and 2 is the first of the assignment."""
+    brokers, state = start(role, 18_000), partition_state_path(TOPIC, 0)
+    unclean = configuration_payload({"unclean.leader.election.enable": "true"})
+    client.create(topic_config_path(TOPIC), unclean, makepath=True)
+    create(client, 1)
+    brokers[2].kill()
+    assert until(lambda: read(client, state).get("isr") == [3])
+    brokers[3].kill()
+    assert until(lambda: read(client, state).get("leader") == NO_LEADER)
+    assert read(client, state)["isr"] == isr
+    brokers[1].pause()
+    for each in (2, 3):
+        brokers[each].launch()
+    assert until(lambda: all(client.exists(broker_path(each)) is not None for each in (2, 3)))
+    brokers[1].resume()
+    assert until(lambda: read(client, state).get("leader") != NO_LEADER)
+    assert (read(client, state)["leader"], read(client, CONTROLLER)["brokerid"]) == (leader, 1)
 
 
 def test_a_controller_of_3_9_that_wakes_in_the_middle_of_a_deletion_deletes_nothing_more(

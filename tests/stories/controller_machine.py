@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.forms import ControllerForm
-from controller.leader_election import LeaderAndIsr
+from controller.leader_election import LeaderAndIsr, Selection
 from controller.machine import ControllerMachine
 from controller.request_batch import Send
 from controller.settings import ControllerSettings
@@ -42,13 +42,16 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
     return Stored(LeaderAndIsr(leader, leader_epoch, isr), controller_epoch, version)
 
 
-def machine(**settings: bool | ControllerForm) -> ControllerMachine:
+def machine(**settings: bool | ControllerForm | Selection) -> ControllerMachine:
     """`settings`: those of ControllerSettings that are not the default."""
     return ControllerMachine(1, EPOCH, ControllerSettings(**settings))  # type: ignore[arg-type]
 
 
 def running(
-    topics: dict[str, Topic], states: dict[TopicPartition, Stored], brokers: Iterable[int] = (1, 2), **options: bool
+    topics: dict[str, Topic],
+    states: dict[TopicPartition, Stored],
+    brokers: Iterable[int] = (1, 2),
+    **options: bool | Selection,
 ) -> ControllerMachine:
     """A controller that has loaded this, and whose brokers are all live."""
     it = machine(**options)

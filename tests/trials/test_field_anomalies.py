@@ -1,5 +1,5 @@
 """What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, a leader
-that drops followers as it starts, an ISR that flaps, and a controller that does not run."""
+that drops followers as it starts, an ISR that flaps, a controller that does not run, and an emptied ISR."""
 
 from __future__ import annotations
 
@@ -82,6 +82,19 @@ def test_a_follower_that_lacks_much_joins_and_is_dropped_again_and_again() -> No
         assert measures["count"] == measures["joined"] >= 5
 
 
+@pytest.mark.parametrize("brokers", ["3", "5"])
+def test_an_isr_that_was_emptied_forgets_who_had_everything(brokers: str) -> None:
+    found = [run("emptied-isr", seed, brokers=brokers) for seed in range(1, 4)]
+    assert [each["lost_write"].measures["count"] for each in found] == [20, 20, 20]
+    assert all("t1-0: the ISR is empty in leader epoch" in each["leader_outside_isr"].why for each in found)
+    cured = [
+        run("emptied-isr", brokers=brokers, selection="1.1"),
+        run("emptied-isr", brokers=brokers, selection="2.1"),
+        run("emptied-isr", brokers=brokers, unclean="false"),
+    ]
+    assert {finding.outcome for each in cured for finding in each.values()} == {Outcome.CLEAN}
+
+
 def test_it_joins_once_if_it_must_have_caught_up() -> None:
     for seed in (1, 2):
         assert run("isr-flap", seed, caught_up="true")["early_shrink"].measures["count"] == 0
@@ -89,7 +102,7 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["last-replica-standing", "missed-bounce", "leader-start", "isr-flap", "idle-controller"]
+    "name", ["last-replica-standing", "missed-bounce", "leader-start", "isr-flap", "idle-controller", "emptied-isr"]
 )
 def test_the_controls(name: str) -> None:
     outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
@@ -109,6 +122,9 @@ def test_the_controls(name: str) -> None:
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"down_ms": "9001"}, "down_ms=9001: must be half of session_timeout_ms=18000 at most"),
+        ("emptied-isr", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("emptied-isr", {"min_isr": "2"}, "min_isr=2: must be 1"),
+        ("emptied-isr", {"alone": "51"}, "alone=51: must be a quarter of messages at most"),
         ("missed-bounce", {"pause_ms": "6001"}, "pause_ms=6001: must be a third of session_timeout_ms at most"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,20 +91,20 @@ class ClientOptions(NodeOptions):
 
 @dataclass(slots=True)
 class LogTracker(NodeTracker):
-    """It counts the writes that were acknowledged, sees the read at the end, and who has registered.
-    `acknowledged_end`: the offset behind the last acknowledged record. `writes_no_more`: the first attempt to read has
-    begun. `end`: the offset behind the last record that the read found."""
+    """It counts the writes that were acknowledged, sees the read at the end, and counts how often each broker has
+    registered. `acknowledged_end`: the offset behind the last acknowledged record. `writes_no_more`: the first attempt
+    to read has begun. `end`: the offset behind the last record that the read found."""
 
     acknowledged: int = 0
     acknowledged_end: int = 0
     end: int = 0
     writes_no_more: bool = False
     has_read: bool = False
-    registered: set[str] = field(default_factory=set)
+    registrations: Counter[str] = field(default_factory=Counter)
 
     def feed(self, event: Event) -> bool:
         if event.kind is REPORTED and event.of("event") == "registered":
-            self.registered.add(event.actor)
+            self.registrations[event.actor] += 1
             return True
         if event.kind is Kind.INVOKED and event.of("op") == CONSUME:
             self.writes_no_more = True
@@ -133,7 +134,13 @@ class LogLab(Lab[Any, NodeState]):
 
     async def registered(self, count: int) -> None:
         """Wait until so many brokers have registered."""
-        await self.until(lambda: len(self._tracker.registered) == count, f"the registration of {count} brokers")
+        await self.until(lambda: len(self._tracker.registrations) == count, f"the registration of {count} brokers")
+
+    async def registered_again(self, brokers: Sequence[NodeHandle[Any, NodeState]]) -> None:
+        """Wait until each of these brokers has registered twice."""
+        registrations = self._tracker.registrations
+        names = [each.actor for each in brokers]
+        await self.until(lambda: all(registrations[each] > 1 for each in names), f"the return of {', '.join(names)}")
 
     async def create(self, topic: str, replicas: Mapping[int, Sequence[int]], **config: str) -> None:
         """Create a topic with these replicas of its partitions, as the command line tools of 0.8 do: in ZooKeeper.
