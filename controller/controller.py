@@ -59,7 +59,8 @@ FAILURE_PAUSE_MS = 1_000
 
 
 class Controller:
-    """One broker's controller on one session. `run` ends only with an error: SessionExpired and SessionClosed.
+    """One broker's controller on one session; with a RenewedClient, on one after another. `run` ends only with an
+    error: SessionExpired, if the client raises it, and SessionClosed.
 
     `knows(epoch, partition, state)`: is called with what this controller takes for the state of a partition from then
     on. `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`:
@@ -172,7 +173,11 @@ class Controller:
                 assert there.watch is not None
                 if was_told and self._settings.bug is ElectionBug.WATCHES_ONCE:
                     await Future("a notification that it does not ask for")
-                was_told = (await there.watch).kind is WatchKind.DELETED or was_told
+                try:
+                    was_told = (await there.watch).kind is WatchKind.DELETED or was_told
+                except SessionExpired:
+                    if not self._settings.form.outlives_sessions:
+                        raise
                 continue
             try:
                 elected = await self._elect()

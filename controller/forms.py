@@ -6,13 +6,14 @@
 | election | creates `/controller`, then raises the epoch | the same | both in one transaction |
 | epoch raised by another | goes on with the one it has read | deletes `/controller`, whose it may be | not elected |
 | writes | without a condition on the epoch | the same | each with a check of `/controller_epoch` |
+| its session expires | the event under way ends in the next session | the event ends at its next request | the same |
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
 | state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
 | topic of which a state has been deleted | is never deleted | the same | is deleted (from 2.0 on) |
 
-Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), `KafkaController` and
-`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), and `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0). What they decide is
-otherwise the same here: `controller.machine`, as in 3.9.1.
+Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), in `KafkaController` and
+`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), in `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0) and in
+`org.I0Itec.zkclient.ZkClient` (0.3). What they decide is otherwise the same here: `controller.machine`, as in 3.9.1.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ class ControllerForm(StrEnum):
     def in_flight(self) -> int:
         """How many requests to ZooKeeper are under way at once."""
         return 1 if self is ControllerForm.V0_8_2 else 10
+
+    @property
+    def outlives_sessions(self) -> bool:
+        """Whether what is under way goes on in the next session when its own expires, as through ZkClient."""
+        return self is ControllerForm.V0_8_2
 
     @property
     def in_one_transaction(self) -> bool:

@@ -42,14 +42,14 @@ from rebalance_lab.broker.server import Report, Server
 from rebalance_lab.broker.settings import broker_values
 from rebalance_lab.broker.topic_configs import TopicConfigs
 from rebalance_lab.broker.topic_store import TopicStore
-from rebalance_lab.kernel import Flag, TimedOut
+from rebalance_lab.kernel import Flag, Future, Scope, TimedOut
 from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.wire.kafka.sentinels import NO_BROKER_EPOCH
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
 from rebalance_lab.world.network import Address, Limits
 from rebalance_lab.world.ports import Environment, SessionEventKind, ZooKeeper
-from rebalance_lab.zkclient.pipelined import PipelinedClient
+from rebalance_lab.zkclient.pipelined import PipelinedClient, RenewedClient
 
 T = TypeVar("T")
 
@@ -105,6 +105,7 @@ class Broker:
         self._cluster_id: str
         self._stored_configs: dict[str, LogConfig]
         self.broker_epoch = -1
+        self._scope: Scope
         assert settings.config.conflict is None, settings.config.conflict
         self._environment = environment
         self._settings = settings
@@ -134,6 +135,7 @@ class Broker:
             warn=self._warn,
         )
         self._controller: Controller | None = None
+        self._lasting: RenewedClient | None = None
         self._halt = Halt(settings.config.broker_id, report)
 
     def _warn(self, line: str) -> None:
@@ -163,6 +165,7 @@ class Broker:
         limits = Limits(frame_bytes=settings.config.socket_request_max_bytes)
         listener = await environment.network.listen(KafkaCodec(), port=settings.port, limits=limits)
         async with environment.tasks.scope("broker") as scope:
+            self._scope = scope
             scope.spawn(self._logs.run(), "care of logs")
             scope.spawn(self._fetchers.run(), "fetchers")
             scope.spawn(self._isr_changes.run(), "changes of the ISR")
@@ -316,6 +319,8 @@ class Broker:
         """Be a broker in one ZooKeeper session, until it is to end. Raises SessionExpired, and BrokerIdTaken."""
         tasks, config = self._environment.tasks, self._settings.config
         self._client = client
+        if self._lasting is not None:
+            self._lasting.renew(self._controllers(client.session))
         self.parts.topics = TopicStore(client)
         self.parts.producer_ids = ProducerIds(tasks, client, config.broker_id)
         async with tasks.scope("session") as scope:
@@ -328,7 +333,8 @@ class Broker:
             try:
                 await tasks.first(leaving, self._logs.failed.wait(), serving)
             finally:
-                if self._is_controller and not config.lab_never_resigns:
+                ends = self._lasting is None or closing.raised or self._logs.failed.raised
+                if self._is_controller and ends and not config.lab_never_resigns:
                     self._controller_reported("resigned", {"why": "its session or its broker ends"})
             scope.cancel("the broker shuts down")
 
@@ -377,13 +383,28 @@ class Broker:
         self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
         where = {"broker_epoch": self.broker_epoch, "host": host, "port": address.port}
         self._report("registered", {**where, **config.unusual_versions})
-        session = client.session
+        form = config.lab_controller_form
+        if not form.outlives_sessions:
+            await self._stand(PipelinedClient(self._controllers(client.session), in_flight=form.in_flight))
+            return
+        if self._lasting is None:
+            self._lasting = RenewedClient(self._controllers(client.session), in_flight=form.in_flight)
+            self._scope.spawn(self._stand(self._lasting), "controller")
+        await Future("the end of the session")
+
+    def _controllers(self, session: ZooKeeper) -> ZooKeeper:
+        """The session as the controller uses it."""
+        return self._halt.session(session) if self._settings.config.lab_halts else session
+
+    async def _stand(self, client: PipelinedClient) -> None:
+        """Stand for election as the controller. Ends only with an error."""
+        environment, config = self._environment, self._settings.config
         deliver: Deliver = self._links.deliver
         if config.lab_halts:
-            session, deliver = self._halt.session(session), self._halt.deliver(deliver)
+            deliver = self._halt.deliver(deliver)
         self._controller = Controller(
             environment.tasks,
-            PipelinedClient(session, in_flight=config.lab_controller_form.in_flight),
+            client,
             config.broker_id,
             config.controller,
             wall_ms=environment.clock.wall_ms,

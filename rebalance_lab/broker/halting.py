@@ -82,6 +82,8 @@ class Halt:
         """Wait for `/lab_halt`, and count if it names this broker. Raises SessionExpired."""
         there = await client.ask(lambda session: session.exists(HALT, watch=True))
         if there.value is None:
+            if self._order is not None and self._order.holds:
+                self._release()  # it went while this broker had no session
             assert there.watch is not None
             await there.watch
         node = (await client.ask(lambda session: session.get(HALT))).value

@@ -92,11 +92,12 @@ def _of_another_epoch(history: History, event: Event, state: LeaderIsrAndControl
 
 
 def _assignments(history: History) -> tuple[int, list[Wrong]]:
-    """The number of changes of topics' assignments, and those by a session that had won an earlier election than the
-    last one."""
-    winners = {each.created.session for each in elections(history)}
+    """The number of changes of topics' assignments, and those by a broker that has been elected, in another session
+    than that of the last election. A controller of 0.8.2 writes on in its next session."""
+    actors = actor_by_session(history)
+    winners = {actors.get(each.created.session, each.created.session) for each in elections(history)}
     its = [each for each in events_of(history, Kind.CHANGED) if _TOPIC.fullmatch(str(each.of("path")))]
-    by_controllers = [each for each in its if each.session in winners]
+    by_controllers = [each for each in its if actors.get(each.session, each.session) in winners]
     found = ((each, _of_another_session(history, each, f"{each.of('path')} was written")) for each in by_controllers)
     return len(its), [(why, election, each) for each, wrong in found if wrong is not None for why, election in [wrong]]
 

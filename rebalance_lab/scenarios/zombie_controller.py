@@ -1,8 +1,9 @@
 """What does a controller do that is paused, and wakes when another has been elected (claim E3)?
 
-It keeps its ZooKeeper session, so nothing tells it. It was about to carry out an operation when it was paused, and
-carries it out when it wakes. `/controller` was deleted meanwhile, as operators do it and as controllers up to 2.0 do
-when they give up. `moment` says what it was about to do:
+It was about to carry out an operation when it was paused, and carries it out when it wakes. It keeps its ZooKeeper
+session, so nothing tells it: `/controller` was deleted meanwhile, as operators do it and as controllers up to 2.0 do
+when they give up. With `expires` its session ends during the pause. From 1.1 on its operation fails then; that of 0.8.2
+goes on in its next session. `moment` says what it was about to do:
 
 - `deletion`: to delete a topic's znodes. Its successor has deleted the topic, and a client has created it anew.
 - `reassignment`: to write that a partition has its new replicas. Its successor has done so, and has moved the partition
@@ -122,7 +123,7 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
     await lab.halts()
 
     async def succeed() -> None:
-        await lab.depose()
+        await _succeeded(lab, controller)
         await _deleted(lab)
         await _created(lab, replicas)
 
@@ -203,7 +204,7 @@ async def _reassignment(lab: ReplicationLab) -> None:
     await lab.halts()
 
     async def succeed() -> None:
-        await lab.depose()
+        await _succeeded(lab, controller)
         await _moved(lab, [second, third])
         await _move(lab, [third, first])
         await _moved(lab, [third, first])
@@ -261,6 +262,15 @@ async def _elected(lab: ReplicationLab, order: Order) -> None:
     await lab.forget_halt()
 
 
+async def _succeeded(lab: ReplicationLab, zombie: BrokerNode) -> None:
+    """Another broker is the controller: the zombie's session has ended, or its `/controller` was deleted."""
+    if lab.plan.switch("expires"):
+        await lab.unregistered(zombie)
+        await lab.controlled(not_by=zombie)
+    else:
+        await lab.depose()
+
+
 async def _while_paused(lab: ReplicationLab, node: BrokerNode, work: Callable[[], Awaitable[object]]) -> None:
     """The node stands still for as long as the work takes."""
     stopped, over = lab.tasks.flag("the controller stands still"), lab.tasks.flag("its successor is there")
@@ -291,7 +301,10 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control:
         return usual(REPLICATION)
     form = ControllerForm(plan.text("form"))
-    unfenced = not form.in_one_transaction or not plan.switch("fences_writes")
+    if plan.switch("expires"):
+        unfenced = form.outlives_sessions
+    else:
+        unfenced = not form.in_one_transaction or not plan.switch("fences_writes")
     # Brokers that obey any controller may hear the zombie after its successor.
     found: dict[str, Outcome | None] = {} if plan.switch("fences_orders") else dict.fromkeys(_DISOBEYED)
     match Moment(plan.text("moment")):
@@ -318,13 +331,19 @@ def real(plan: Plan) -> None:
     for name in ("fences_writes", "fences_orders"):
         if not plan.switch(name):
             raise PlanError(f"{name}=false: real brokers are those of 3.9.1, which have both fences")
+    if plan.switch("expires"):
+        raise PlanError("expires=true: real brokers are paused in a session that goes on; set it to false")
     if plan.text("form") != ControllerForm.V2_1:
         raise PlanError(f"form={plan.text('form')}: real brokers are those of 3.9.1, whose form is 2.1")
 
 
 def demands(plan: Plan) -> None:
-    """Raises PlanError unless there are brokers enough; a reassignment goes round three."""
-    moved = Moment(plan.text("moment")) is Moment.REASSIGNMENT
+    """Raises PlanError unless there are brokers enough; a reassignment goes round three. A session that expires matters
+    to what is written."""
+    moment = Moment(plan.text("moment"))
+    if plan.switch("expires") and moment not in {Moment.DELETION, Moment.REASSIGNMENT}:
+        raise PlanError(f"expires=true: only with moment=deletion or moment=reassignment, not with moment={moment}")
+    moved = moment is Moment.REASSIGNMENT
     (has_three_replicas if moved else spares_a_controller)(plan)
 
 
@@ -335,6 +354,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("moment", Moment.DELETION.value, "", "what it was about to do", choices=tuple(Moment)),
         FORM,
+        Parameter("expires", False, "", "whether its session ends during the pause"),
         Parameter("fences_writes", True, "", "whether controllers of form 2.1 check the epoch as they write"),
         Parameter("fences_orders", True, "", "whether brokers refuse controllers of earlier epochs"),
         *with_default(COMMON, brokers=4, messages=60, pause_us=20_000, session_timeout_ms=18_000, tick_ms=2000),

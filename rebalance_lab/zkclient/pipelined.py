@@ -25,6 +25,7 @@ from rebalance_lab.world.ports import (
     GetRead,
     Node,
     Reply,
+    SessionState,
     Set,
     WriteOperation,
     WriteResult,
@@ -78,21 +79,36 @@ class PipelinedClient:
         answers: list[Answer[T] | None] = [None] * len(requests)
         left = list(range(len(requests)))
         while left:  # endless as in the original: until there is a connection, or the session has expired
+            await self._ready()
             for place, answer in zip(left, await self._once([requests[each] for each in left]), strict=True):
                 answers[place] = answer
             left = [each for each in left if answers[each] is None]
         return [each for each in answers if each is not None]
 
+    async def _ready(self) -> None:
+        """Wait until requests can be asked."""
+
+    async def _answer(self, future: Future[Reply[T]]) -> Answer[T] | None:
+        """None: the connection was lost."""
+        try:
+            return Answer(await future, None)
+        except ConnectionLoss:
+            return None
+        except (SessionExpired, SessionClosed):
+            raise
+        except ZooKeeperError as error:
+            return Answer(None, error)
+
     async def _once(self, requests: Sequence[Request[T]]) -> list[Answer[T] | None]:
-        """Ask each once. None: the connection was lost."""
+        """Ask each once. None: it is to be asked again."""
         flying: list[Future[Reply[T]]] = []
         answers: list[Answer[T] | None] = []
         for request in requests:
             if len(flying) - len(answers) >= self._in_flight:
-                answers.append(await _answer(flying[len(answers)]))
+                answers.append(await self._answer(flying[len(answers)]))
             flying.append(request(self.session))
         while len(answers) < len(flying):
-            answers.append(await _answer(flying[len(answers)]))
+            answers.append(await self._answer(flying[len(answers)]))
         return answers
 
     async def read_together(self, paths: Sequence[str]) -> list[Node | ZooKeeperError]:
@@ -151,6 +167,31 @@ class PipelinedClient:
         return True
 
 
+class RenewedClient(PipelinedClient):
+    """A client whose requests go on in the next session when theirs has expired, as those of ZkClient 0.3 do
+    (`ZkClient.retryUntilConnected`). Whoever uses it hears of the end of a session by its watches only."""
+
+    def __init__(self, session: ZooKeeper, *, in_flight: int) -> None:
+        super().__init__(session, in_flight=in_flight)
+        self._renewed: Future[None] = Future("the next session")
+
+    def renew(self, session: ZooKeeper) -> None:
+        """Go on in this session."""
+        self.session = session
+        renewed, self._renewed = self._renewed, Future("the next session")
+        renewed.set(None)
+
+    async def _ready(self) -> None:
+        while self.session.state is SessionState.EXPIRED:
+            await self._renewed
+
+    async def _answer(self, future: Future[Reply[T]]) -> Answer[T] | None:
+        try:
+            return await super()._answer(future)
+        except SessionExpired:
+            return None
+
+
 def _single(operation: WriteOperation, session: ZooKeeper) -> Future[Reply[Any]]:
     """Raises ValueError for a check, which only a multi can have."""
     match operation:
@@ -166,14 +207,3 @@ def _single(operation: WriteOperation, session: ZooKeeper) -> Future[Reply[Any]]
 
 def _multi(fence: WriteOperation, operations: Sequence[WriteOperation]) -> Request[tuple[WriteResult, ...]]:
     return lambda session: session.multi([fence, *operations])
-
-
-async def _answer(future: Future[Reply[T]]) -> Answer[T] | None:
-    try:
-        return Answer(await future, None)
-    except ConnectionLoss:
-        return None
-    except (SessionExpired, SessionClosed):
-        raise
-    except ZooKeeperError as error:
-        return Answer(None, error)

@@ -177,7 +177,9 @@ def test_an_epoch_that_has_not_begun() -> None:
 
 
 @pytest.mark.parametrize(
-    ("session", "outcome"), [("0x1", Outcome.VIOLATED), ("0x2", Outcome.CLEAN), ("0x9", Outcome.CLEAN)]
+    ("session", "outcome"),
+    [("0x1", Outcome.VIOLATED), ("0x11", Outcome.VIOLATED), ("0x2", Outcome.CLEAN), ("0x9", Outcome.CLEAN)],
+    ids=["deposed", "deposed, in its next session", "controller", "tool"],
 )
 def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, outcome: Outcome) -> None:
     story = Epochs()
@@ -185,6 +187,7 @@ def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, o
     elected(story, 10, 1, 1)
     story.state(20, 1, 0, 1, 2, session="0x1")
     story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
+    story.add(29, "b1", Kind.CONNECTED, session="0x11", group=None)
     election = elected(story, 30, 2, 2)
     detail = {"data": '{"version":1,"partitions":{"0":[1,2]}}'}
     written = story.registry(40, Kind.CHANGED, "/brokers/topics/t", session, detail=detail, group=None)

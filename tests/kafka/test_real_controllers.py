@@ -1,5 +1,5 @@
-"""Controllers of Kafka itself: one that does not run, one that dies in the middle of a deletion, one that wakes in the
-middle of it, and one that sleeps while all replicas come back."""
+"""Controllers of Kafka itself: one that does not run, one that dies in the middle of a deletion, one that wakes in it,
+some whose sessions expire in the middle of something, and one that sleeps while all replicas come back."""
 
 from __future__ import annotations
 
@@ -79,9 +79,10 @@ def states(client: KazooClient) -> int:
 
 
 def create(client: KazooClient, partitions: int) -> None:
-    """On brokers 2 and 3; broker 1 controls."""
+    """On brokers 2 and 3; broker 1 controls. Controllers create partitions in any order."""
     client.create(topic_path(TOPIC), assignment_payload(dict.fromkeys(range(partitions), (2, 3))))
-    assert until(lambda: read(client, partition_state_path(TOPIC, partitions - 1)).get("isr") == [2, 3])
+    paths = [partition_state_path(TOPIC, each) for each in range(partitions)]
+    assert until(lambda: all(read(client, each).get("isr") == [2, 3] for each in paths))
 
 
 def refusals(brokers: Mapping[int, KafkaBroker]) -> int:
@@ -213,6 +214,45 @@ def test_a_controller_that_finds_all_replicas_back(
     brokers[1].resume()
     assert until(lambda: read(client, state).get("leader") != NO_LEADER)
     assert (read(client, state)["leader"], read(client, CONTROLLER)["brokerid"]) == (leader, 1)
+
+
+def test_a_controller_of_0_8_2_whose_session_expires_in_the_middle_of_a_creation_goes_on(
+    start: Callable[..., dict[int, KafkaBroker]], client: KazooClient
+) -> None:
+    """Claim E3: in its next session, although another broker controls. The successor creates nothing, because the topic
+    is to be deleted."""
+    brokers = start(Role.CONSUMER, 6_000)
+    client.create(topic_path(TOPIC), assignment_payload(dict.fromkeys(range(PARTITIONS), (2, 3))))
+    assert until(lambda: states(client) > 0)
+    brokers[1].pause()
+    client.create(f"{DELETE_TOPICS}/{TOPIC}")
+    assert until(lambda: read(client, CONTROLLER).get("brokerid") in (2, 3))
+    assert until(lambda: refusals(brokers) > 0)
+    left, elected = states(client), client.exists(CONTROLLER).czxid
+    assert left < PARTITIONS
+    brokers[1].resume()
+    assert until(lambda: states(client) == PARTITIONS)
+    paths = [partition_state_path(TOPIC, each) for each in range(PARTITIONS)]
+    later = [path for path in paths if client.exists(path).czxid > elected]
+    assert len(later) == PARTITIONS - left
+    assert {read(client, path)["controller_epoch"] for path in later} == {1}
+    assert client.get(CONTROLLER_EPOCH)[0] == b"2"
+
+
+def test_a_controller_of_1_1_whose_session_expires_in_the_middle_of_a_deletion_deletes_nothing_more(
+    start: Callable[..., dict[int, KafkaBroker]], client: KazooClient
+) -> None:
+    """Claim E3. Its successor cannot end the deletion (KAFKA-6650), so what is left stays."""
+    brokers = start(Role.BROKER_1_1, 6_000)
+    create(client, PARTITIONS)
+    in_the_middle(client, brokers[1].pause)
+    assert until(lambda: read(client, CONTROLLER).get("brokerid") in (2, 3))
+    left = states(client)
+    assert left > 0
+    brokers[1].resume()
+    assert until(lambda: RESIGNED in brokers[1].logged())
+    assert until(lambda: client.exists(broker_path(1)) is not None)
+    assert states(client) == left
 
 
 def test_a_controller_of_3_9_that_wakes_in_the_middle_of_a_deletion_deletes_nothing_more(

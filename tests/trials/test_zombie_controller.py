@@ -73,6 +73,33 @@ def test_without_a_fence_it_finishes_a_reassignment_that_is_over(form: Controlle
     assert set(replicas[-2]) != {second, third}
 
 
+@pytest.mark.parametrize("moment", [Moment.DELETION, Moment.REASSIGNMENT])
+@pytest.mark.parametrize("form", ControllerForm)
+def test_only_0_8_2_goes_on_when_its_session_has_expired(form: ControllerForm, moment: Moment) -> None:
+    history = play(moment, form, expires="true")
+    assert any(event.actor == "b4" for event in events_of(history, Kind.EXPIRED))
+    finding = judge(history)["stale_controller"]
+    goes_on = form is ControllerForm.V0_8_2
+    assert finding.outcome is (Outcome.VIOLATED if goes_on else Outcome.CLEAN)
+    written = {event.id: event for event in history.events}.get(finding.witness[1]) if goes_on else None
+    assert written is None or written.session not in {event.session for event in events_of(history, Kind.EXPIRED)}
+    (end,) = [event for event in events_of(history, CONTROLS_NO_MORE) if event.actor == "b4"]
+    assert ("/controller is not of this session" in str(end.detail)) == goes_on
+
+
+def test_an_expired_session_matters_to_what_is_written() -> None:
+    with pytest.raises(PlanError, match="expires=true: only with moment=deletion or moment=reassignment"):
+        make_plan("zombie-controller", settings={"moment": Moment.ORDER, "expires": "true"})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("form", ControllerForm)
+def test_live_an_expired_session_ends_only_later_forms(tmp_path: Path, form: ControllerForm) -> None:
+    plan = make_plan("zombie-controller", world="processes", settings={"form": form, "expires": "true"})
+    assert api.run(plan, tmp_path).status is api.TrialStatus.AS_EXPECTED
+
+
 def test_a_broker_that_does_not_fence_obeys_it() -> None:
     found = judge(play(Moment.ORDER, fences_orders="false"))
     assert found["stale_order"].outcome is Outcome.VIOLATED

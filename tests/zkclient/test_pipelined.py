@@ -6,9 +6,20 @@ import pytest
 from client_stage import Stage
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, SessionExpired
-from rebalance_lab.world.ports import Check, Create, Node, Set, Stat, WriteOperation, ZooKeeper
-from rebalance_lab.zkclient.pipelined import PipelinedClient, Request
+from rebalance_lab.kernel import Future
+from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, SessionClosed, SessionExpired
+from rebalance_lab.world.ports import (
+    Check,
+    Create,
+    Node,
+    Reply,
+    SessionState,
+    Set,
+    Stat,
+    WriteOperation,
+    ZooKeeper,
+)
+from rebalance_lab.zkclient.pipelined import PipelinedClient, RenewedClient, Request
 
 
 def client(stage: Stage, *, in_flight: int = 10) -> PipelinedClient:
@@ -84,6 +95,48 @@ def test_an_expired_session_fails_every_request() -> None:
         stage.server.expire(it.session.session_id)
         with pytest.raises(SessionExpired):
             await it.ask_all([read("/a")] * 3)
+
+    Stage().play(story)
+
+
+def test_a_renewed_client_goes_on_in_its_next_session() -> None:
+    """What was done stays done: the first of the writes is not asked again."""
+
+    async def story(stage: Stage) -> None:
+        first, second = (stage.environment.zookeeper.open("simulated:2181", 2000) for _ in range(2))
+        it = RenewedClient(first, in_flight=1)
+        await it.ask(lambda session: session.create("/a", b"0"))
+
+        expired: list[int] = []
+
+        def expiring(session: ZooKeeper) -> Future[Reply[Stat]]:
+            if not expired:
+                stage.server.expire(first.session_id)
+                expired.append(first.session_id)
+            return session.set("/b", b"1", version=0)
+
+        await stage.other.create("/b", b"0")
+        async with stage.tasks.scope("writing") as scope:
+            asked = scope.spawn(
+                it.ask_all([lambda session: session.set("/a", b"1", version=0), expiring]), "two writes"
+            )
+            await stage.tasks.sleep(5_000_000)
+            assert first.state is SessionState.EXPIRED
+            it.renew(second)
+            answers = await asked
+        assert [each.reply.value.version for each in answers] == [1, 1]
+        assert (await it.ask(read("/b"))).value.data == b"1"
+
+    Stage().play(story)
+
+
+def test_a_renewed_client_that_is_closed_ends() -> None:
+    async def story(stage: Stage) -> None:
+        it = RenewedClient(stage.environment.zookeeper.open("simulated:2181", 2000), in_flight=1)
+        await it.ask(lambda session: session.exists("/"))
+        await it.session.close()
+        with pytest.raises(SessionClosed):
+            await it.ask(read("/"))
 
     Stage().play(story)
 
