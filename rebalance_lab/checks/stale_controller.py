@@ -3,11 +3,13 @@
 The epoch of the controller stands in `/controller_epoch`, and each state of a partition names the epoch of the
 controller that wrote it. C4: a state is written in another epoch than the one that stands there at that moment, or in
 another session than that of the last election: by a broker that was deposed, or never elected. The same holds for the
-deletion of a topic or a state, which only controllers delete. Tools write topics' assignments as well: of these, only
-what a deposed controller writes is wrong. From Kafka 2.1 on a controller writes these only together with a check of
-that znode (KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it
-has led the same partition before. A leader that writes its ISR itself (up to 2.6) writes the epoch of the controller
-that chose it, which may be over: such states, in which only the ISR changes, are left out.
+deletion of a topic or a state, which only controllers delete. Others write topics' assignments as well, and what is
+below `/admin`: of these, only what a deposed controller writes is wrong. Reports of ISRs and settings of topics are
+looked at when they are deleted; leaders and clients write them. From Kafka 2.1 on a controller writes states,
+assignments and deletions only together with a check of the epoch's znode (KAFKA-6082). C5: a broker leads by a state of
+an earlier epoch than that of a state by which it has led the same partition before. A leader that writes its ISR itself
+(up to 2.6) writes the epoch of the controller that chose it, which may be over: such states, in which only the ISR
+changes, are left out.
 
 Witness: the election, or the earlier leadership, and what came later from an earlier epoch.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from rebalance_lab.checks.elections import elections, epoch_changes, epoch_in
 from rebalance_lab.checks.isr_writers import leaders_write_isrs
@@ -26,7 +29,7 @@ from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import RESTART
 from rebalance_lab.history.replicas import LEADS
-from rebalance_lab.history.views import actor_by_session, events_of
+from rebalance_lab.history.views import actor_by_session, events_of, once
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 
 Wrong = tuple[str, Event, Event]
@@ -35,21 +38,27 @@ Wrong = tuple[str, Event, Event]
 _TOPIC = re.compile(r"/brokers/topics/[^/]+")
 _OF_A_TOPIC = re.compile(rf"{_TOPIC.pattern}(/partitions/\d+/state)?")
 
+#: What a controller writes beside that: all of the first, and deletions of the second.
+_WRITTEN = re.compile(rf"/admin/.+|{_TOPIC.pattern}/partitions(/\d+)?")
+_DELETED = re.compile(r"/config/topics/.+|/isr_change_notification/.+")
+
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, stale writes, assignments, deletions and roles; `writes`, `assignments`, `deletions` and
-    `roles` that were looked at."""
+    """Measures: `count`, stale writes, assignments, deletions, other writes and roles; `writes`, `assignments`,
+    `deletions`, `others` and `roles` that were looked at."""
     writes, stale_writes = _writes(history)
     assignments, stale_assignments = _assignments(history)
     deletions, stale_deletions = _deletions(history)
+    others, stale_others = _others(history)
     roles, stale_roles = _roles(history)
-    stale = [*stale_writes, *stale_assignments, *stale_deletions, *stale_roles]
+    stale = [*stale_writes, *stale_assignments, *stale_deletions, *stale_others, *stale_roles]
     wrong = sorted(stale, key=lambda each: each[2].at_us)
     measures = {
         "count": len(wrong),
         "writes": writes,
         "assignments": assignments,
         "deletions": deletions,
+        "others": others,
         "roles": roles,
     }
     if wrong:
@@ -91,15 +100,44 @@ def _of_another_epoch(history: History, event: Event, state: LeaderIsrAndControl
     return f"{what}, when {when}", changes[place - 1]
 
 
+@once
+def _winners(history: History) -> set[str]:
+    """The brokers that were ever elected."""
+    return {str(_broker(history, each.created)) for each in elections(history)}
+
+
+def _broker(history: History, event: Event) -> str | None:
+    """The process in whose session a znode was written, else the session."""
+    return actor_by_session(history).get(event.session, event.session)
+
+
 def _assignments(history: History) -> tuple[int, list[Wrong]]:
     """The number of changes of topics' assignments, and those by a broker that has been elected, in another session
     than that of the last election. A controller of 0.8.2 writes on in its next session."""
-    actors = actor_by_session(history)
-    winners = {actors.get(each.created.session, each.created.session) for each in elections(history)}
     its = [each for each in events_of(history, Kind.CHANGED) if _TOPIC.fullmatch(str(each.of("path")))]
-    by_controllers = [each for each in its if actors.get(each.session, each.session) in winners]
-    found = ((each, _of_another_session(history, each, f"{each.of('path')} was written")) for each in by_controllers)
-    return len(its), [(why, election, each) for each, wrong in found if wrong is not None for why, election in [wrong]]
+    return len(its), _by_deposed(history, its, "written")
+
+
+def _others(history: History) -> tuple[int, list[Wrong]]:
+    """The number of other writes and deletions that controllers make, and those by brokers that were deposed."""
+    written = events_of(history, Kind.CREATED, Kind.CHANGED)
+    its = [each for each in written if _WRITTEN.fullmatch(str(each.of("path")))]
+    gone = [
+        each
+        for each in events_of(history, Kind.DELETED)
+        if _WRITTEN.fullmatch(str(each.of("path"))) or _DELETED.fullmatch(str(each.of("path")))
+    ]
+    return len(its) + len(gone), [*_by_deposed(history, its, "written"), *_by_deposed(history, gone, "deleted")]
+
+
+def _by_deposed(history: History, events: Sequence[Event], done: str) -> list[Wrong]:
+    """Those of the events that are the work of a broker which has been elected, and is not the controller."""
+    found = []
+    for each in events:
+        if _broker(history, each) in _winners(history):
+            wrong = _of_another_session(history, each, f"{each.of('path')} was {done}")
+            found += [(wrong[0], wrong[1], each)] if wrong is not None else []
+    return found
 
 
 def _deletions(history: History) -> tuple[int, list[Wrong]]:

@@ -39,6 +39,30 @@ def test_a_broker_that_deletes_the_znode_of_another() -> None:
     assert finding.why == "broker 1 deleted /controller, which broker 2 had created"
 
 
+def test_a_broker_that_deletes_the_znode_of_another_in_its_next_session() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    deleted(story, 20, "0x1")
+    for session in ("0x1", "0x11"):
+        story.add(21, "b1", Kind.CONNECTED, session=session, group=None)
+    won = story.won(30, 2, 2)
+    wrong = deleted(story, 40, "0x11")
+    finding = found(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (won, wrong))
+    assert finding.why == "b1 deleted /controller, which broker 2 had created"
+
+
+def test_a_controller_whose_znode_is_written_over() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    deleted(story, 20, "0x1")
+    won = story.won(30, 2, 2)
+    wrong = story.registry(40, Kind.CHANGED, "/controller", "0x1", group=None)
+    finding = found(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (won, wrong))
+    assert finding.why == "broker 1 wrote over /controller, which broker 2 had created"
+
+
 @pytest.mark.parametrize("session", ["0x77", None], ids=["a client", "nobody known"])
 def test_an_operator_may_delete_it(session: str | None) -> None:
     story = Elections()

@@ -170,3 +170,49 @@ def test_nothing_was_read() -> None:
     story.rest(9000)
     finding = CHECKS["grow_only"].judge(story.history())
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "the topic was not read after the writes")
+
+
+def test_a_key_that_moves_before_the_topic_grows() -> None:
+    story = Keyed()
+    first = story.wrote(20, 1, "k1", 1, 0)
+    soon = story.wrote(28, 3, "k1", 2, 0)
+    story.resize(30, 3)
+    story.has(32, 3)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (first, soon))
+
+
+def test_a_key_that_stays_long_after_the_topic_has_grown() -> None:
+    story = Keyed()
+    story.grown()
+    first = story.wrote(22, 5, "k9", partition_for(b"k9", 2), 7)
+    late = story.wrote(6000, 6, "k9", partition_for(b"k9", 2), 8)
+    assert partition_for(b"k9", 2) != partition_for(b"k9", 3)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (first, late))
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "outcome"), [(False, Outcome.VIOLATED), (True, Outcome.CLEAN)], ids=["known", "in doubt"]
+)
+def test_a_record_that_is_there_again_after_a_later_one(doubtful: bool, outcome: Outcome) -> None:
+    story = Keyed()
+    story.grown()
+    story.wrote(42, 5, "k5", 0, 2)
+    if doubtful:
+        story.add(43, "k1", Kind.INFO, topic="t", detail={"op": PRODUCE_KEYED, "number": 4, "key": "k5"})
+    finding = story.found([(0, 3, "k5", 4)])
+    assert finding.outcome is outcome
+    if not doubtful:
+        assert finding.why == "number 4 of key k5 is in partition 0 at offset 3, and also in partition 0"
+
+
+def test_partitions_that_get_other_replicas() -> None:
+    story = Keyed()
+    story.grown()
+    data = json.dumps({"version": 1, "partitions": {"0": [2], "1": [1], "2": [1]}})
+    path = "/brokers/topics/t"
+    turned = story.add(50, "zookeeper", Kind.CHANGED, detail={"path": path, "data": data}, zxid=9)
+    finding = story.found()
+    assert (finding.outcome, finding.witness[1]) == (Outcome.VIOLATED, turned)
+    assert finding.why == "partition 0 had the replicas [1], and then [2]"

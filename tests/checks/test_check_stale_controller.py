@@ -47,7 +47,7 @@ def test_states_of_the_epoch_that_stands() -> None:
     finding = story.found()
     assert (finding.outcome, finding.measures) == (
         Outcome.CLEAN,
-        {"count": 0, "writes": 2, "assignments": 0, "deletions": 0, "roles": 2},
+        {"count": 0, "writes": 2, "assignments": 0, "deletions": 0, "others": 0, "roles": 2},
     )
 
 
@@ -196,6 +196,49 @@ def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, o
     if outcome is Outcome.VIOLATED:
         assert finding.witness == (election, written)
         assert finding.why == "/brokers/topics/t was written by b1, and the controller was b2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (Kind.CREATED, "/admin/delete_topics/t"),
+        (Kind.DELETED, "/admin/delete_topics/t"),
+        (Kind.CHANGED, "/admin/reassign_partitions"),
+        (Kind.CREATED, "/brokers/topics/t/partitions/1"),
+        (Kind.DELETED, "/config/topics/t"),
+        (Kind.DELETED, "/isr_change_notification/isr_change_0000000001"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("session", "outcome"), [("0x1", Outcome.VIOLATED), ("0x2", Outcome.CLEAN), ("0x9", Outcome.CLEAN)]
+)
+def test_only_the_controller_or_another_program_writes_what_controllers_write(
+    kind: Kind, path: str, session: str, outcome: Outcome
+) -> None:
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
+    election = elected(story, 30, 2, 2)
+    written = story.registry(40, kind, path, session, group=None)
+    finding = story.found()
+    assert (finding.outcome, finding.measures["others"]) == (outcome, 1)
+    if outcome is Outcome.VIOLATED:
+        assert finding.witness == (election, written)
+        assert finding.why.endswith("by b1, and the controller was b2")
+
+
+@pytest.mark.parametrize("path", ["/config/topics/t", "/isr_change_notification/isr_change_0000000001"])
+def test_leaders_and_clients_write_settings_and_reports(path: str) -> None:
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
+    elected(story, 30, 2, 2)
+    story.registry(40, Kind.CREATED, path, "0x1", group=None)
+    assert story.found().outcome is Outcome.CLEAN
 
 
 def deleted(story: Epochs, ms: int, path: str, session: str) -> EventId:
