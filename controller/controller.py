@@ -193,7 +193,7 @@ class Controller:
                 self._report("resigned", {"why": str(moved)})
             except (Cancelled, SessionExpired, SessionClosed):
                 raise
-            except Exception as error:  # as in the original: the controller resigns, its broker lives on
+            except Exception as error:  # the original resigns if it fails to load the cluster, and later only logs it
                 self._report("resigned", {"why": f"{type(error).__name__}: {error}"})
                 await self._step_down(elected)
 

@@ -6,6 +6,7 @@
 | election | creates `/controller`, then raises the epoch | the same | both in one transaction |
 | epoch raised by another | goes on with the one it has read | deletes `/controller`, whose it may be | not elected |
 | writes | without a condition on the epoch | the same | each with a check of `/controller_epoch` |
+| finds that it has a successor | goes on all the same | resigns | resigns |
 | its session expires | the event under way ends in the next session | the event ends at its next request | the same |
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
 | state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
@@ -32,6 +33,12 @@ class ControllerForm(StrEnum):
     def in_flight(self) -> int:
         """How many requests to ZooKeeper are under way at once."""
         return 1 if self is ControllerForm.V0_8_2 else 10
+
+    @property
+    def resigns_to_a_successor(self) -> bool:
+        """Whether a controller resigns that finds another one's `/controller`. One of 0.8.2 only takes note of it
+        (`ZookeeperLeaderElector.LeaderChangeListener`); cured in 0.9.0."""
+        return self is not ControllerForm.V0_8_2
 
     @property
     def outlives_sessions(self) -> bool:

@@ -1,7 +1,7 @@
 """Replicas that are gone leave the ISR (`ZkReplicaStateMachine.removeReplicasFromIsr`, Kafka 3.9.1).
 
 Gone are those whose brokers are not registered or whose disks have failed, and those of brokers that shut down, unless
-they still lead. The last replica in sync stays, so that the partition remembers who has all its records; in 0.8.2
+they still lead. The last replica in sync stays, so that the partition remembers who has all its records; up to 1.0
 only if its topic does not allow unclean elections.
 """
 

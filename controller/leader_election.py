@@ -53,14 +53,15 @@ class Selection(StrEnum):
 
     V0_8_0 = "0.8.0"  # the first of the ISR, also after a failure
     V0_8_2 = "0.8.2"  # after a failure the first of the assignment; for a shutdown the first of the ISR, live or not
-    V1_1 = "1.1"  # the first of the assignment (KAFKA-3670); the one that shuts down does not hear of it (KAFKA-7482)
+    V1_0 = "1.0"  # the first of the assignment (from 0.10.0 on, KAFKA-3670); the broker that shuts down hears of it
+    V1_1 = "1.1"  # the first of the assignment; the broker that shuts down does not hear of it (KAFKA-7482)
     V2_1 = "2.1"  # the first of the assignment; the broker that shuts down hears of it
 
     @property
     def empties_isrs(self) -> bool:
         """Whether the last replica that dies leaves the ISR, too, if the topic allows unclean elections
-        (`KafkaController.removeReplicaFromIsr`, 0.8.2.2)."""
-        return self in _OF_0_8
+        (`KafkaController.removeReplicaFromIsr`, 0.8.0 to 1.0.2)."""
+        return self in _OF_0_8 or self is Selection.V1_0
 
 
 #: Their controlled shutdown takes the head of the ISR, and does not ask whether it is live.

@@ -255,7 +255,7 @@ class Reign:
         known = self._machine.cluster.topics
         match path:
             case paths.CONTROLLER:
-                await self._look()
+                await self._look(resigns=self._settings.form.resigns_to_a_successor)
                 found: Stimulus | None = None
             case paths.BROKER_IDS:
                 found = BrokersRead(await self._brokers())
@@ -277,10 +277,13 @@ class Reign:
                 found = TopicsRead({**known, **await self._assignments([topic])})
         return found
 
-    async def _look(self) -> None:
-        """Raises ControllerMoved if `/controller` is not of this session."""
+    async def _look(self, *, resigns: bool = True) -> None:
+        """Raises ControllerMoved if `/controller` is not of this session; if `resigns` is False, only if there is
+        none."""
         there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
         self._watch(CONTROLLER, there)
+        if there.value is not None and not resigns:
+            return
         if there.value is None or there.value.ephemeral_owner != self._client.session.session_id:
             raise ControllerMoved(f"{CONTROLLER} is not of this session any more; epoch {self._elected.epoch} is over")
 

@@ -2,7 +2,7 @@
 
 An archive holds the classes that a program has loaded, ready for use: ZooKeeper and Spark start in two thirds of the
 time or less. `scripts/setup` makes one of each program. It lies in the Python environment, because it holds for the
-jars there only. Without one the programs start as ever.
+jars there only. Without one, and with one of another Java, the programs start as ever; a damaged one ends the JVM.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,23 +57,48 @@ def archive(program: Program) -> Path | None:
     return Path(sys.prefix) / "share" / "rebalance-lab" / f"{program}-{digest}.jsa"
 
 
-#: What is being recorded, and into which file.
-_recorded: dict[Program, Path] = {}
+#: A JVM that crashes aborts itself; a file that is too short is SIGBUS.
+_CRASHES = frozenset({-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV})
+
+#: Flags in place of those of the archive.
+_instead: dict[Program, tuple[str, ...]] = {}
 
 
 def archive_flags(program: Program) -> tuple[str, ...]:
     """Flags for the JVM that is to run `program`: with its archive, if there is one."""
-    if program in _recorded:
-        return (f"-XX:ArchiveClassesAtExit={_recorded[program]}",)
+    if program in _instead:
+        return _instead[program]
     path = archive(program)
     return (f"-XX:SharedArchiveFile={path}",) if path is not None and path.exists() else ()
+
+
+def damaged_archive(program: Program, code: int | None) -> str | None:
+    """What to do about a JVM that ran `program` and has ended with `code`: that of a signal by which JVMs end whose
+    archive is damaged. None if it has none, or ended otherwise."""
+    path = archive(program)
+    if code not in _CRASHES or path is None or not path.exists():
+        return None
+    return f"perhaps its archive of classes is damaged: delete {path}, and run scripts/setup"
 
 
 @contextmanager
 def recorded(program: Program, into: Path) -> Iterator[None]:
     """JVMs that this process starts to run `program` write the archive `into` when they end. The last one stays."""
-    _recorded[program] = into
+    with _given(program, f"-XX:ArchiveClassesAtExit={into}"):
+        yield
+
+
+@contextmanager
+def tried(program: Program, path: Path) -> Iterator[None]:
+    """JVMs that this process starts to run `program` use the archive `path`, or fail."""
+    with _given(program, f"-XX:SharedArchiveFile={path}", "-Xshare:on"):
+        yield
+
+
+@contextmanager
+def _given(program: Program, *flags: str) -> Iterator[None]:
+    _instead[program] = flags
     try:
         yield
     finally:
-        del _recorded[program]
+        del _instead[program]

@@ -6,13 +6,13 @@ environment and Java. One that does not work is removed: the programs start with
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
-from rebalance_lab.java import Program, archive, recorded
+from rebalance_lab.java import Program, archive, recorded, tried
 
 # The rest is imported where something is made: a set-up that has nothing to do should not wait for PySpark.
 # ruff: noqa: PLC0415
@@ -62,26 +62,24 @@ USES: dict[Program, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
 
 
 def make(program: Program, path: Path) -> None:
-    """Record the classes of `program` into `path`, which appears once it is whole, and stays if it works."""
+    """Record the classes of `program` into `path`, which appears once it is whole and has worked. The archives of
+    another Java, and what an earlier attempt has left, are removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
     use, start = USES[program]
+    for left in path.parent.glob(f"{program}-*"):
+        left.unlink(missing_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
     try:
         with tempfile.TemporaryDirectory(prefix="rebalance-lab-archive-") as folder:
             with recorded(program, part):
                 use(Path(folder))
-            part.rename(path)
-            try:
+            with tried(program, part):
                 start(Path(folder))
-            except BaseException:
-                path.unlink()
-                raise
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.rename(path)
     finally:
         part.unlink(missing_ok=True)
-    for other in path.parent.glob(f"{program}-*.jsa"):
-        if other != path:
-            with suppress(FileNotFoundError):
-                other.unlink()
 
 
 def main() -> None:

@@ -321,6 +321,7 @@ class Broker:
         self._client = client
         if self._lasting is not None:
             self._lasting.renew(self._controllers(client.session))
+            self._reelect("its session has expired")
         self.parts.topics = TopicStore(client)
         self.parts.producer_ids = ProducerIds(tasks, client, config.broker_id)
         async with tasks.scope("session") as scope:
@@ -366,7 +367,7 @@ class Broker:
             event = await session.events.get()
             self._report("zookeeper", {"message": f"the connection to ZooKeeper: {event.kind.value}"})
             if event.kind is SessionEventKind.CONNECTED and self._settings.config.lab_resigns_on_reconnect:
-                self._reelect()
+                self._reelect("it is connected to ZooKeeper again")
 
     async def _register_and_stand(self, client: PipelinedClient, address: Address) -> None:
         """Register, then stand for election as the controller."""
@@ -414,10 +415,10 @@ class Broker:
         )
         await self._controller.run()
 
-    def _reelect(self) -> None:
+    def _reelect(self, why: str) -> None:
         """Nothing happens at the first connection of a session: its controller does not stand yet."""
         if self._controller is not None:
-            self._controller.reelect("it is connected to ZooKeeper again")
+            self._controller.reelect(why)
 
     def _settings_changed(self, topics: Collection[str]) -> None:
         if self._controller is not None:

@@ -4,9 +4,9 @@ A broker serves each API in the versions that its release has. It asks other bro
 `inter.broker.protocol.version`, without asking first which versions they serve: a broker closes the connection on a
 request whose version it does not support. So operators raise the protocol's version once all brokers have the later
 release (`kafka.controller.ControllerChannelManager`, `kafka.server.ReplicaFetcherThread`, Kafka 1.1.1;
-`MetadataVersion`, 3.9.1). From 2.7 on the channel to the controller, which carries AlterPartition, is an exception: it
-asks for ApiVersions, and fails without sending anything (`NodeToControllerChannelManager`, 3.9.1). The lab's brokers
-send the request there, too, and lose the connection.
+`MetadataVersion`, 3.9.1). From 2.8 on the channel to the controller, which carries AlterPartition, is an exception: it
+asks for ApiVersions, and fails without sending anything (`BrokerToControllerChannelManager`, 2.8.0). The lab's brokers
+send the request there, too, as 2.7 does, and lose the connection.
 
 In the protocol 1.1 leaders write their ISRs to ZooKeeper, followers go by the rules of KIP-101, and a controller's
 requests do not say for which life of a broker they are, nor StopReplica in which leader epoch.

@@ -1,10 +1,10 @@
-"""An ISR that forgets its last member (Kafka up to 0.8.2): all replicas die, and come back while the controller sleeps.
+"""An ISR that forgets its last member (Kafka up to 1.0): all replicas die, and come back while the controller sleeps.
 
 The first of the assignment dies, then the others but one, which writes on alone and dies, too. Where the topic allows
-unclean elections, a controller of 0.8 takes even this one out of the ISR. When the controller wakes, all replicas are
-back. It finds nobody in sync and lets the first of the assignment lead, and what that one lacks is lost, although the
-one that has it is there. Later controllers keep the last of the ISR (`selection=2.1`), and it leads. In the control
-nothing fails.
+unclean elections, a controller of that time takes even this one out of the ISR. When the controller wakes, all replicas
+are back. It finds nobody in sync and lets the first of the assignment lead, and what that one lacks is lost, although
+the one that has it is there. From 1.1 on controllers keep the last of the ISR (`selection=2.1`), and it leads. In the
+control nothing fails.
 """
 
 from __future__ import annotations

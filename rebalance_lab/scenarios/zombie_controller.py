@@ -3,7 +3,8 @@
 It was about to carry out an operation when it was paused, and carries it out when it wakes. It keeps its ZooKeeper
 session, so nothing tells it: `/controller` was deleted meanwhile, as operators do it and as controllers up to 2.0 do
 when they give up. With `expires` its session ends during the pause. From 1.1 on its operation fails then; that of 0.8.2
-goes on in its next session. `moment` says what it was about to do:
+goes on in its next session. As long as its session lasts, a controller of 0.8.2 that finds another one's `/controller`
+does not resign either. `moment` says what it was about to do:
 
 - `deletion`: to delete a topic's znodes. Its successor has deleted the topic, and a client has created it anew.
 - `reassignment`: to write that a partition has its new replicas. Its successor has done so, and has moved the partition
@@ -300,17 +301,20 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Without a fence at the place where the zombie acts, what it does takes effect."""
     if plan.control:
         return usual(REPLICATION)
-    form = ControllerForm(plan.text("form"))
+    form, moment = ControllerForm(plan.text("form")), Moment(plan.text("moment"))
+    fences_orders = plan.switch("fences_orders")
     if plan.switch("expires"):
         unfenced = form.outlives_sessions
     else:
         unfenced = not form.in_one_transaction or not plan.switch("fences_writes")
     # Brokers that obey any controller may hear the zombie after its successor.
-    found: dict[str, Outcome | None] = {} if plan.switch("fences_orders") else dict.fromkeys(_DISOBEYED)
-    match Moment(plan.text("moment")):
+    found: dict[str, Outcome | None] = {} if fences_orders else dict.fromkeys(_DISOBEYED)
+    match moment:
         case Moment.DELETION | Moment.REASSIGNMENT if unfenced:
             found |= {**dict.fromkeys(_OF_ANOTHER_TOPIC), "stale_controller": Outcome.VIOLATED}
-        case Moment.ORDER if not plan.switch("fences_orders"):
+        case Moment.REASSIGNMENT if not fences_orders:
+            found["stale_controller"] = None  # a broker may lead again by a state of the zombie's epoch
+        case Moment.ORDER if not fences_orders:
             found["stale_order"] = Outcome.VIOLATED
         case Moment.ELECTION if form is ControllerForm.V0_8_2:
             found |= {"one_winner": None, "two_controllers": Outcome.VIOLATED}
@@ -318,7 +322,17 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
             found |= {"two_controllers": Outcome.VIOLATED, "deposed_successor": Outcome.VIOLATED}
         case Moment.FAILOVER if unfenced:
             found["deposed_successor"] = Outcome.VIOLATED
-    return usual(REPLICATION, **found)
+    return usual(REPLICATION, **(found | _of_one_that_stays(plan, form, moment)))
+
+
+def _of_one_that_stays(plan: Plan, form: ControllerForm, moment: Moment) -> dict[str, Outcome | None]:
+    """What a zombie shows that does not resign when it finds its successor."""
+    if form.resigns_to_a_successor or plan.switch("expires"):
+        return {}
+    if moment in {Moment.ELECTION, Moment.FAILOVER}:  # several brokers may be elected and stay, or none
+        return {"handover": None}
+    obeyed = moment is Moment.ORDER and not plan.switch("fences_orders")
+    return {"handover": Outcome.VIOLATED, **({"stale_controller": Outcome.VIOLATED} if obeyed else {})}
 
 
 def real(plan: Plan) -> None:

@@ -72,6 +72,7 @@ def test_a_reassigned_partition_is_led_by_a_target_replica() -> None:
     [
         (Selection.V0_8_0, 3, (1, 2, 3)),
         (Selection.V0_8_2, 3, (1, 2, 3)),
+        (Selection.V1_0, 2, (1, 2, 3)),
         (Selection.V1_1, 2, (2, 3)),
         (Selection.V2_1, 2, (1, 2, 3)),
     ],

@@ -41,6 +41,9 @@ TOPIC = "t1"
 #: So many that a controller is still deleting their znodes when it is killed or paused.
 PARTITIONS = 100
 
+#: Of so many topics a zombie creates the state of one at least: about half of them in a trial.
+MOST_TOPICS = 100
+
 #: A section for the broker's own clients, and none with the name `Client`, for ZooKeeper's.
 JAAS = (
     'KafkaServer { org.apache.kafka.common.security.plain.PlainLoginModule required username="lab" password="lab"; };\n'
@@ -76,6 +79,13 @@ def read(client: KazooClient, path: str) -> dict[str, object]:
 def states(client: KazooClient) -> int:
     """How many partitions of the topic have a state."""
     return sum(client.exists(partition_state_path(TOPIC, each)) is not None for each in range(PARTITIONS))
+
+
+def created_in_epoch(client: KazooClient, topic: str) -> object:
+    """The controller epoch in the first state of a new topic."""
+    path = partition_state_path(topic, 0)
+    assert until(lambda: client.exists(path) is not None)
+    return read(client, path)["controller_epoch"]
 
 
 def create(client: KazooClient, partitions: int) -> None:
@@ -214,6 +224,30 @@ def test_a_controller_that_finds_all_replicas_back(
     brokers[1].resume()
     assert until(lambda: read(client, state).get("leader") != NO_LEADER)
     assert (read(client, state)["leader"], read(client, CONTROLLER)["brokerid"]) == (leader, 1)
+
+
+@pytest.mark.parametrize(("role", "stays"), [(Role.CONSUMER, True), (Role.BROKER_1_1, False)], ids=["0.8.2.2", "1.1.1"])
+def test_a_controller_that_has_a_successor(
+    start: Callable[..., dict[int, KafkaBroker]], role: Role, stays: bool, client: KazooClient
+) -> None:
+    """Claim E3: one of 0.8.2 in whose session another was elected does not resign. Both hear of a new topic, and the
+    faster one creates its state."""
+    brokers = start(role, 18_000)
+    brokers[1].pause()
+    client.delete(CONTROLLER)
+    assert until(lambda: read(client, CONTROLLER).get("brokerid") in (2, 3))
+    brokers[1].resume()
+    if not stays:
+        assert until(lambda: RESIGNED in brokers[1].logged())
+    epochs = []
+    for number in range(MOST_TOPICS if stays else 10):
+        client.create(topic_path(f"new-{number}"), assignment_payload({0: (2, 3)}))
+        epochs.append(created_in_epoch(client, f"new-{number}"))
+        if epochs[-1] == 1:
+            break
+    assert (1 in epochs) == stays
+    assert client.get(CONTROLLER_EPOCH)[0] == b"2"
+    assert (RESIGNED in brokers[1].logged()) != stays
 
 
 def test_a_controller_of_0_8_2_whose_session_expires_in_the_middle_of_a_creation_goes_on(

@@ -87,6 +87,7 @@ def test_an_isr_that_was_emptied_forgets_who_had_everything(brokers: str) -> Non
     found = [run("emptied-isr", seed, brokers=brokers) for seed in range(1, 4)]
     assert [each["lost_write"].measures["count"] for each in found] == [20, 20, 20]
     assert all("t1-0: the ISR is empty in leader epoch" in each["leader_outside_isr"].why for each in found)
+    assert run("emptied-isr", brokers=brokers, selection="1.0")["lost_write"].measures["count"] == 20
     cured = [
         run("emptied-isr", brokers=brokers, selection="1.1"),
         run("emptied-isr", brokers=brokers, selection="2.1"),

@@ -84,7 +84,19 @@ def test_only_0_8_2_goes_on_when_its_session_has_expired(form: ControllerForm, m
     written = {event.id: event for event in history.events}.get(finding.witness[1]) if goes_on else None
     assert written is None or written.session not in {event.session for event in events_of(history, Kind.EXPIRED)}
     (end,) = [event for event in events_of(history, CONTROLS_NO_MORE) if event.actor == "b4"]
-    assert ("/controller is not of this session" in str(end.detail)) == goes_on
+    assert end.of("why") == ("its session has expired" if goes_on else "its session or its broker ends")
+
+
+@pytest.mark.parametrize("form", ControllerForm)
+def test_only_0_8_2_does_not_resign_to_its_successor(form: ControllerForm) -> None:
+    history = play(Moment.ORDER, form)
+    finding, ended = judge(history)["handover"], [each.actor for each in events_of(history, CONTROLS_NO_MORE)]
+    if form is ControllerForm.V0_8_2:
+        assert finding.outcome is Outcome.VIOLATED
+        assert "b4" not in ended[:1]
+    else:
+        assert finding.outcome is Outcome.CLEAN
+        assert ended[0] == "b4"
 
 
 def test_an_expired_session_matters_to_what_is_written() -> None:

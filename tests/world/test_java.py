@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from rebalance_lab.java import Program, archive, archive_flags, installed, recorded
-from rebalance_lab.world.live.java import zookeeper_classpath
+from rebalance_lab.java import Program, archive, archive_flags, installed, recorded, tried
+from rebalance_lab.world.live.java import EmbeddedServerError, zookeeper_classpath
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from scripts import class_archives
 
@@ -70,7 +71,26 @@ def test_what_is_recorded_uses_no_archive(tmp_path: Path) -> None:
 
 
 def use_zookeeper(folder: Path) -> None:
-    EmbeddedZooKeeper.start(folder / "data").stop()
+    EmbeddedZooKeeper.start(folder / "recorded").stop()
+
+
+@pytest.mark.parametrize("found", [b"", b"no archive"])
+def test_an_archive_that_the_jvm_does_not_use_fails_when_it_is_tried(tmp_path: Path, found: bytes) -> None:
+    path = tmp_path / "archive"
+    path.write_bytes(found)
+    with tried(Program.ZOOKEEPER, path), pytest.raises(EmbeddedServerError, match="Unable to use shared archive"):
+        EmbeddedZooKeeper.start(tmp_path / "data")
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    part, path = tmp_path / "part", archive(Program.ZOOKEEPER)
+    assert path is not None
+    with recorded(Program.ZOOKEEPER, part):
+        EmbeddedZooKeeper.start(tmp_path / "data").stop()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(part.read_bytes()[:1_000_000])
+    with pytest.raises(EmbeddedServerError, match=rf"is damaged: delete {re.escape(str(path))}, and run scripts/setup"):
+        EmbeddedZooKeeper.start(tmp_path / "data")
 
 
 def test_classes_come_from_the_archive_that_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

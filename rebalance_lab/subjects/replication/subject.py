@@ -61,7 +61,11 @@ COMMON: tuple[Parameter, ...] = (
 
 #: Of scenarios that ask what controllers of each form do.
 FORM = Parameter(
-    "form", ControllerForm.V2_1.value, "", "the release that controllers are like", choices=tuple(ControllerForm)
+    "form",
+    ControllerForm.V2_1.value,
+    "",
+    "the release as which controllers write",
+    choices=tuple(ControllerForm),
 )
 
 #: How long brokers may take to create one of many topics.

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rebalance_lab.history.disk import writing
-from rebalance_lab.java import Program, archive_flags
+from rebalance_lab.java import Program, archive_flags, damaged_archive
 from rebalance_lab.world.live.java import EmbeddedServerError, java_command, zookeeper_classpath
 from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
 from rebalance_lab.world.live.zookeeper_node import ZooKeeperNode
@@ -110,7 +110,9 @@ class ServerProcess(OsProcess, ZooKeeperNode):
         while not self.serves():
             code = self.popen.poll()
             if code is not None:
-                raise EmbeddedServerError(f"{self.describe()} ended with code {code}{self.log_tail()}")
+                advice = damaged_archive(Program.ZOOKEEPER, code)
+                why = self.log_tail() if advice is None else f"; {advice}{self.log_tail()}"
+                raise EmbeddedServerError(f"{self.describe()} ended with code {code}{why}")
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
                     f"{self.describe()} does not serve after {START_TIMEOUT_S:g} s{self.log_tail()}"
