@@ -4,7 +4,8 @@ The state znode holds the leader, its epoch and the ISR. A new leader must be in
 `unclean.leader.election.enable` it need not be, and is then alone in the new ISR. Only a leader knows who has caught
 up: the ISR grows while it stays in its leader epoch, and in no other change. In every state the ISR is not empty and
 lies within the assignment, the leader is in it, and the leader epoch rises by one at each change of the leader, and
-never falls. The first state comes of an election, too: its leader must be in the ISR that it names.
+never falls. The first state comes of an election, too: its leader must be in the ISR that it names, and the first of
+the assignment that is.
 
 Witness: the state before, and the one that is wrong.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import lives, replicas_at
-from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
 
@@ -31,7 +32,10 @@ def judge(history: History) -> Finding:
         states_seen += len(states)
         before: tuple[Event, State] | None = None
         for event, state in states:
-            why = _impossible(state, replicas_at(history, partition, event))
+            replicas = replicas_at(history, partition, event)
+            why = _impossible(state, replicas)
+            if before is None and event.kind is Kind.CREATED:
+                why = why or _wrong_first(state, replicas)
             if before is not None:
                 elected = state.leader not in {NO_LEADER, before[1].leader}
                 outside = elected and state.leader not in before[1].isr
@@ -58,6 +62,14 @@ def _impossible(state: State, replicas: tuple[int, ...]) -> str | None:
     if state.leader not in {NO_LEADER, *state.isr}:
         return f"leader {state.leader} is not in the ISR {list(state.isr)}"
     return None
+
+
+def _wrong_first(state: State, replicas: tuple[int, ...]) -> str | None:
+    """Why a partition's first leader is not the one that it should be."""
+    first = next((each for each in replicas if each in state.isr), None)
+    if first is None or state.leader == first:
+        return None
+    return f"broker {state.leader} leads first; of the assignment {list(replicas)} it should be {first}"
 
 
 def _wrong_change(before: State, state: State, *, unclean_allowed: bool) -> str | None:

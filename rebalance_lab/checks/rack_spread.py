@@ -5,6 +5,7 @@ brokers place while each of them has a rack:
 
 - The replicas of a partition stand in as many racks as possible: each in another one if there are enough racks, and
   none is left out otherwise.
+- All replicas are on brokers that are registered.
 - No broker leads more than one partition more than another one, as the preferred leader of a topic's partitions.
 
 The check looks at these results, not at the steps that lead to them. Racks are those of the registrations.
@@ -63,7 +64,10 @@ def mistake(topic: Placed) -> str | None:
     """How a topic is not spread; None if it is."""
     racks = set(topic.racks.values())
     for partition, replicas in enumerate(topic.replicas):
-        used = {topic.racks[each] for each in replicas if each in topic.racks}
+        unknown = [each for each in replicas if each not in topic.brokers]
+        if unknown:
+            return f"partition {partition} has a replica on broker {unknown[0]}, which is not registered"
+        used = {topic.racks[each] for each in replicas}
         possible = min(len(replicas), len(racks))
         if len(used) < possible:
             return (

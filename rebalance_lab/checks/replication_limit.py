@@ -2,12 +2,15 @@
 
 Looked at are the topics that a client has asked brokers to create. One with a larger replication factor must be refused
 with INVALID_REPLICATION_FACTOR, and leave nothing in the registry, neither an assignment nor settings. One whose factor
-is possible must be created with so many replicas: otherwise brokers that refuse everything would keep the rule.
+is possible must be created with so many replicas, on registered brokers, of as many partitions as were asked for:
+otherwise brokers that refuse everything, or half of it, would keep the rule.
 
 Witness: the request, and its answer or the znode that should not be there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from rebalance_lab.checks.broker_registrations import registered_brokers
 from rebalance_lab.checks.lost_write import REPLICATION
@@ -33,7 +36,7 @@ def judge(history: History) -> Finding:
         if each.answered is None or brokers is None:
             measures["undecided"] += 1
             continue
-        mistake = _mistake(history, each, each.answered, len(brokers))
+        mistake = _mistake(history, each, each.answered, brokers)
         if mistake is None:
             measures["created" if each.replication <= len(brokers) else "refused"] += 1
         else:
@@ -57,23 +60,33 @@ def excessive(history: History) -> list[Creation]:
     return found
 
 
-def _mistake(history: History, each: Creation, answered: Event, brokers: int) -> tuple[str, tuple[EventId, ...]] | None:
+def _mistake(
+    history: History, each: Creation, answered: Event, brokers: tuple[int, ...]
+) -> tuple[str, tuple[EventId, ...]] | None:
     """What is wrong with the answer to a request, and its witness; None if nothing is."""
-    what = f"topic {each.topic}, {each.replication} replicas on {brokers} brokers"
+    what = f"topic {each.topic}, {each.replication} replicas on {len(brokers)} brokers"
     there = _created(history, topic_path(each.topic))
-    if each.replication <= brokers:
+    if each.replication <= len(brokers):
         if there is None or each.error is not None:
             return f"{what}: was not created ({each.error})", (each.asked.id, answered.id)
-        replicas = read_assignment(each.topic, str(there.of("data")).encode()).replicas.values()
-        if any(len(set(brokers_of)) != each.replication for brokers_of in replicas):
-            return f"{what}: was created with another number of replicas", (each.asked.id, there.id)
-        return None
+        made = _made(each, read_assignment(each.topic, str(there.of("data")).encode()).replicas, brokers)
+        return None if made is None else (f"{what}: was created with {made}", (each.asked.id, there.id))
     left = there or _created(history, topic_config_path(each.topic))
     if left is not None:
         return f"{what}: left {left.of('path')} in ZooKeeper", (each.asked.id, left.id)
     if each.error != REFUSAL:
         return f"{what}: was answered {each.error or 'without an error'}", (each.asked.id, answered.id)
     return None
+
+
+def _made(asked: Creation, replicas: Mapping[int, Sequence[int]], brokers: tuple[int, ...]) -> str | None:
+    """What a topic has that was not asked for; None if nothing."""
+    if any(len(set(each)) != asked.replication for each in replicas.values()):
+        return "another number of replicas"
+    if set(replicas) != set(range(asked.partitions)):
+        return f"{len(replicas)} partitions instead of {asked.partitions}"
+    unknown = {each for its in replicas.values() for each in its} - set(brokers)
+    return f"a replica on broker {min(unknown)}, which is not registered" if unknown else None
 
 
 def _created(history: History, path: str) -> Event | None:

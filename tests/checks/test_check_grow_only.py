@@ -216,3 +216,17 @@ def test_partitions_that_get_other_replicas() -> None:
     finding = story.found()
     assert (finding.outcome, finding.witness[1]) == (Outcome.VIOLATED, turned)
     assert finding.why == "partition 0 had the replicas [1], and then [2]"
+
+
+@pytest.mark.parametrize(
+    ("unanswered", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)], ids=["unanswered", "none before"]
+)
+def test_an_earlier_request_may_be_carried_out_late(unanswered: bool, outcome: Outcome) -> None:
+    story = Keyed()
+    story.wrote(20, 1, "k1", 1, 0)
+    if unanswered:
+        story.add(24, "k1", Kind.INFO, topic="t", detail={"op": RESIZE, "partitions": 3})
+    story.resize(30, 3, "INVALID_PARTITIONS")
+    story.has(32, 3)
+    story.wrote(40, 3, "k1", 2, 0)
+    assert story.found().outcome is outcome

@@ -141,3 +141,19 @@ def test_who_is_elected_from_outside_the_isr_is_alone_in_sync() -> None:
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
     assert finding.why == "t-0: broker 2, which was not in sync, leads, and 3 counts as in sync"
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "outcome"),
+    [(1, (1, 2, 3), Outcome.CLEAN), (2, (2, 3), Outcome.CLEAN), (3, (1, 2, 3), Outcome.VIOLATED)],
+)
+def test_the_first_leader_is_the_first_of_the_assignment_that_is_in_sync(
+    leader: int, isr: tuple[int, ...], outcome: Outcome
+) -> None:
+    story = States()
+    first = story.state(leader, 0, *isr)
+    finding = story.found()
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.witness == (first,)
+        assert finding.why == "t-0: broker 3 leads first; of the assignment [1, 2, 3] it should be 1"

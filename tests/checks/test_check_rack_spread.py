@@ -69,7 +69,7 @@ def test_a_broker_that_leads_more_than_others() -> None:
 def test_a_replica_on_a_broker_that_is_not_there_is_in_no_rack() -> None:
     story = Placements()
     story.topic([1, 9])
-    assert story.judged().why == "topic t: partition 0 has its replicas [1, 9] in 1 racks, 2 are possible"
+    assert story.judged().why == "topic t: partition 0 has a replica on broker 9, which is not registered"
 
 
 def test_the_rack_of_the_last_registration_counts() -> None:

@@ -78,3 +78,23 @@ def test_only_refusals_do_not_show_that_topics_can_be_created() -> None:
     story.answered(210, "t", story.asked(200, "t", 4), REFUSED)
     finding = story.found()
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no topic had a possible replication factor")
+
+
+def test_fewer_partitions_than_asked_for() -> None:
+    story = Topics()
+    asked = story.asked(100, "p", 2, partitions=3)
+    made = story.assignment(110, "p", [1, 2], [2, 3])
+    story.answered(120, "p", asked)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (asked, made))
+    assert finding.why == "topic p, 2 replicas on 3 brokers: was created with 2 partitions instead of 3"
+
+
+def test_a_replica_on_a_broker_that_is_not_there() -> None:
+    story = Topics()
+    asked = story.asked(100, "p", 2)
+    made = story.assignment(110, "p", [1, 2], [2, 99])
+    story.answered(120, "p", asked)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (asked, made))
+    assert finding.why.endswith("was created with a replica on broker 99, which is not registered")

@@ -169,6 +169,7 @@ def test_a_port_in_use_and_an_id_that_is_taken(
         assert end(process, signal.SIGTERM).code == 0
 
 
+@pytest.mark.slow
 def test_a_broker_that_cannot_say_its_address_gives_its_id_back(
     fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:

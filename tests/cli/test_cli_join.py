@@ -116,6 +116,7 @@ class Server:
         shutil.rmtree(self._folder)
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_comes_back_and_comes_back_without_its_past(command: CommandLine, tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     both = [["t", 0], ["t", 1]]

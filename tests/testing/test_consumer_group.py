@@ -48,6 +48,7 @@ def test_a_group_that_cannot_be_made_leaves_no_connection(zookeeper: ZooKeeperEn
         wait_until(lambda: connections() == before, "the connections of what could not be made to end")
 
 
+@pytest.mark.slow
 def test_a_paused_member_is_waited_for_until_its_session_has_ended(
     zookeeper: ZooKeeperEnsemble, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_followers_are_those_that_serve(zookeeper: ZooKeeperEnsemble, faults: Zo
     assert zookeeper.followers() == (left,)
 
 
+@pytest.mark.slow
 def test_a_group_settles_through_a_change_of_leader(
     zookeeper: ZooKeeperEnsemble, faults: ZooKeeperFaults, tmp_path: Path
 ) -> None:
