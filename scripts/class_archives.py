@@ -1,6 +1,6 @@
 """Make the archives of classes of rebalance_lab/java.py, if they are not there: `python scripts/class_archives.py`.
 
-Each is of what ZooKeeper and Spark load for a few short trials. It takes half a minute and 200 MB, once for each
+Each is of what ZooKeeper and Spark load for a few short trials. It takes a minute at most and 200 MB, once for each
 environment and Java. One that does not work is removed: the programs start without.
 """
 
@@ -88,7 +88,7 @@ def main() -> None:
         if path is None:
             sys.exit("class_archives: no Java, or no PySpark: run scripts/setup first")
         if not path.exists():
-            print(f"class_archives: making one for {program} (once, about half a minute)", file=sys.stderr)
+            print(f"class_archives: making one for {program} (once, a minute at most)", file=sys.stderr)
             try:
                 make(program, path)
             except Exception as error:  # whatever it is, the programs start without

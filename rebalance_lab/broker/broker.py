@@ -135,6 +135,7 @@ class Broker:
             warn=self._warn,
         )
         self._controller: Controller | None = None
+        #: Of a controller that outlives sessions, once it stands.
         self._lasting: RenewedClient | None = None
         self._halt = Halt(settings.config.broker_id, report)
 
@@ -320,7 +321,7 @@ class Broker:
         tasks, config = self._environment.tasks, self._settings.config
         self._client = client
         if self._lasting is not None:
-            self._lasting.renew(self._controllers(client.session))
+            self._lasting.renew(self._session_of_controller(client.session))
             self._reelect("its session has expired")
         self.parts.topics = TopicStore(client)
         self.parts.producer_ids = ProducerIds(tasks, client, config.broker_id)
@@ -386,15 +387,15 @@ class Broker:
         self._report("registered", {**where, **config.unusual_versions})
         form = config.lab_controller_form
         if not form.outlives_sessions:
-            await self._stand(PipelinedClient(self._controllers(client.session), in_flight=form.in_flight))
+            await self._stand(PipelinedClient(self._session_of_controller(client.session), in_flight=form.in_flight))
             return
         if self._lasting is None:
-            self._lasting = RenewedClient(self._controllers(client.session), in_flight=form.in_flight)
+            self._lasting = RenewedClient(self._session_of_controller(client.session), in_flight=form.in_flight)
             self._scope.spawn(self._stand(self._lasting), "controller")
         await Future("the end of the session")
 
-    def _controllers(self, session: ZooKeeper) -> ZooKeeper:
-        """The session as the controller uses it."""
+    def _session_of_controller(self, session: ZooKeeper) -> ZooKeeper:
+        """A session as the controller uses it: with `lab.halts` it can be halted before an operation."""
         return self._halt.session(session) if self._settings.config.lab_halts else session
 
     async def _stand(self, client: PipelinedClient) -> None:

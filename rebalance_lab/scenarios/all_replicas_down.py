@@ -12,7 +12,14 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
-from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, ProducerOptions, ReplicationLab, with_default
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    ProducerOptions,
+    ReplicationLab,
+    last_writes_alone,
+    with_default,
+)
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
@@ -54,10 +61,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 def demands(plan: Plan) -> None:
     if plan.number("brokers") < 2:
         raise PlanError("brokers=1: must be at least 2, because followers die before the leader")
-    if plan.number("min_isr") > 1:
-        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because the leader writes alone")
-    if plan.number("messages") < 4 * plan.number("alone"):
-        raise PlanError(f"alone={plan.number('alone')}: must be a quarter of messages at most")
+    last_writes_alone(plan)
 
 
 SCENARIO = Scenario(

@@ -21,10 +21,11 @@ from rebalance_lab.subjects.replication.subject import (
     REPLICATED,
     ProducerOptions,
     ReplicationLab,
+    last_writes_alone,
     spares_a_controller,
     with_default,
 )
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 
 
@@ -69,10 +70,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 def demands(plan: Plan) -> None:
     spares_a_controller(plan)
-    if plan.number("min_isr") > 1:
-        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because the last replica writes alone")
-    if plan.number("messages") < 4 * plan.number("alone"):
-        raise PlanError(f"alone={plan.number('alone')}: must be a quarter of messages at most")
+    last_writes_alone(plan)
 
 
 SCENARIO = Scenario(

@@ -123,14 +123,19 @@ def brokers(story: Epochs) -> None:
         story.registry(number, Kind.CREATED, f"/brokers/ids/{number}", f"0x{number}", group=None)
 
 
-def test_a_deposed_controller_that_has_read_the_new_epoch() -> None:
-    """It writes in the epoch that stands, which is not its own."""
-    story = Epochs()
+def succeeded(story: Epochs) -> EventId:
+    """Broker 1 is elected and writes a state, and then broker 2 is elected."""
     brokers(story)
     elected(story, 10, 1, 1)
     story.state(20, 1, 0, 1, 2, session="0x1")
     story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
-    election = elected(story, 30, 2, 2)
+    return elected(story, 30, 2, 2)
+
+
+def test_a_deposed_controller_that_has_read_the_new_epoch() -> None:
+    """It writes in the epoch that stands, which is not its own."""
+    story = Epochs()
+    election = succeeded(story)
     wrong = story.state(40, 2, 1, 1, session="0x1")
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
@@ -183,12 +188,8 @@ def test_an_epoch_that_has_not_begun() -> None:
 )
 def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, outcome: Outcome) -> None:
     story = Epochs()
-    brokers(story)
-    elected(story, 10, 1, 1)
-    story.state(20, 1, 0, 1, 2, session="0x1")
-    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
-    story.add(29, "b1", Kind.CONNECTED, session="0x11", group=None)
-    election = elected(story, 30, 2, 2)
+    election = succeeded(story)
+    story.add(31, "b1", Kind.CONNECTED, session="0x11", group=None)
     detail = {"data": '{"version":1,"partitions":{"0":[1,2]}}'}
     written = story.registry(40, Kind.CHANGED, "/brokers/topics/t", session, detail=detail, group=None)
     finding = story.found()
@@ -216,11 +217,7 @@ def test_only_the_controller_or_another_program_writes_what_controllers_write(
     kind: Kind, path: str, session: str, outcome: Outcome
 ) -> None:
     story = Epochs()
-    brokers(story)
-    elected(story, 10, 1, 1)
-    story.state(20, 1, 0, 1, 2, session="0x1")
-    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
-    election = elected(story, 30, 2, 2)
+    election = succeeded(story)
     written = story.registry(40, kind, path, session, group=None)
     finding = story.found()
     assert (finding.outcome, finding.measures["others"]) == (outcome, 1)
@@ -232,11 +229,7 @@ def test_only_the_controller_or_another_program_writes_what_controllers_write(
 @pytest.mark.parametrize("path", ["/config/topics/t", "/isr_change_notification/isr_change_0000000001"])
 def test_leaders_and_clients_write_settings_and_reports(path: str) -> None:
     story = Epochs()
-    brokers(story)
-    elected(story, 10, 1, 1)
-    story.state(20, 1, 0, 1, 2, session="0x1")
-    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
-    elected(story, 30, 2, 2)
+    succeeded(story)
     story.registry(40, Kind.CREATED, path, "0x1", group=None)
     assert story.found().outcome is Outcome.CLEAN
 
@@ -259,19 +252,15 @@ def test_the_controller_may_delete_a_topic() -> None:
 @pytest.mark.parametrize("path", ["t/partitions/0/state", "t"])
 def test_a_deposed_controller_that_deletes(path: str) -> None:
     story = Epochs()
-    brokers(story)
-    elected(story, 10, 1, 1)
-    story.state(20, 1, 0, 1, 2, session="0x1")
-    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
-    election = elected(story, 30, 2, 2)
+    election = succeeded(story)
     wrong = deleted(story, 40, path, "0x1")
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
     assert finding.why == f"/brokers/topics/{path} was deleted by b1, and the controller was b2"
 
 
-def test_another_znode_of_a_topic_is_not_looked_at() -> None:
-    """`…/partitions` and `…/partitions/0` hold nothing."""
+def test_a_broker_that_was_never_elected_may_delete_what_holds_nothing() -> None:
+    """`…/partitions` and `…/partitions/0`."""
     story = Epochs()
     brokers(story)
     elected(story, 10, 1, 1)

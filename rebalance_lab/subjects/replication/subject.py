@@ -83,6 +83,14 @@ def spares_a_controller(plan: Plan) -> None:
         raise PlanError(f"brokers={plan.number('brokers')}: must be at least 3: a controller, a leader and a follower")
 
 
+def last_writes_alone(plan: Plan) -> None:
+    """Of scenarios in which the last replica writes `alone` records before it dies. Raises PlanError."""
+    if plan.number("min_isr") > 1:
+        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because the last replica writes alone")
+    if plan.number("messages") < 4 * plan.number("alone"):
+        raise PlanError(f"alone={plan.number('alone')}: must be a quarter of messages at most")
+
+
 def has_three_replicas(plan: Plan) -> None:
     """Of scenarios whose script names the controller and each of three replicas. Raises PlanError."""
     if plan.number("brokers") != 4:
