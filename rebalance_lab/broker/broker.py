@@ -395,7 +395,7 @@ class Broker:
         await Future("the end of the session")
 
     def _session_of_controller(self, session: ZooKeeper) -> ZooKeeper:
-        """A session as the controller uses it: with `lab.halts` it can be halted before an operation."""
+        """A session as the controller uses it: with `lab_halts` it can be halted before an operation."""
         return self._halt.session(session) if self._settings.config.lab_halts else session
 
     async def _stand(self, client: PipelinedClient) -> None:
