@@ -29,6 +29,7 @@ class ElectionBug(StrEnum):
     - SHRINKS_FIRST: dead replicas leave the ISR of a topic's first partition only.
     - FORGETS_DELETIONS: a new controller does not go on with the deletions that it finds.
     - FORGETS_NEW: a new controller elects nobody for partitions that have never had a leader.
+    - ELECTS_ANEW: for each broker that comes leaders are elected for all partitions, those with a live one, too.
     - DEPOSES: a controller that gives up deletes `/controller` without asking whose it is, as up to 2.0.
     """
 
@@ -38,6 +39,7 @@ class ElectionBug(StrEnum):
     SHRINKS_FIRST = "shrinks-first"
     FORGETS_DELETIONS = "forgets-deletions"
     FORGETS_NEW = "forgets-new"
+    ELECTS_ANEW = "elects-anew"
     DEPOSES = "deposes"
 
 

@@ -74,6 +74,7 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
+        self._elects_anew = settings.bug is ElectionBug.ELECTS_ANEW
         self._elections = Elections(self.cluster, epoch, self._batch, settings.selection)
         self._isr_removals = IsrRemovals(
             self.cluster,
@@ -226,8 +227,10 @@ class ControllerMachine:
         out: list[Instruction] = list(batch.requests())
         batch = self._batch()
         batch.inform(new, self.cluster.stored)
-        out += batch.requests()
-        out += [*self._replicas_online(new), *self._elections.elect()]
+        out += [*batch.requests(), *self._replicas_online(new)]
+        if self._elects_anew:
+            self.cluster.change(self.cluster.in_state(PartitionState.ONLINE), PartitionState.OFFLINE)
+        out += self._elections.elect()
         return [*out, *self._reassignments.came(new), *self._deletions.came(new)]
 
     @handle.register

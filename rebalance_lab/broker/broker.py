@@ -352,6 +352,7 @@ class Broker:
         config = self._settings.config
         if self.broker_epoch < 0 or not config.controlled_shutdown_enable:
             return
+        self._observe("shuts-down", None, {})
         links = self._control_links("shuts-down")
         request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=self.broker_epoch)
         metadata = self.parts.metadata

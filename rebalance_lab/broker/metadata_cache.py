@@ -70,7 +70,8 @@ class MetadataCache:
         cached = self.topics.setdefault(topic, CachedTopic())
         cached.topic_id = topic_id
         if state.leader == LEADER_DURING_DELETE:
-            cached.partitions.pop(state.partition_index, None)
+            if cached.partitions.pop(state.partition_index, None) is not None:
+                self._observe("metadata-forgotten", TopicPartition(topic, state.partition_index), {})
         else:
             known = cached.partitions.get(state.partition_index)
             if self._keeps_isrs and known is not None and known.leader == state.leader:

@@ -5,14 +5,15 @@ back between two looks (KAFKA-7235), that one is told nothing: it leads nothing,
 fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, and leaders that have led for
 half a second then by the state znode, because roles change a moment after the state znode. A partition without a leader
 is left out: there is nobody to follow. A broker that is not among the replicas has no role: one that was removed from
-them without being told leads on, and takes records that no other replica gets.
+them without being told leads on, and takes records that no other replica gets. Nor has any broker a role in a partition
+whose state znode has been gone for so long.
 
 Witness: the state, what the broker believed last since its process started, and the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.broker_names import broker_names
@@ -33,11 +34,13 @@ LEAST_US = 500_000
 
 @dataclass(slots=True)
 class _Cluster:
-    """Where the history stands. `since_us`: since when each partition has its leader, in this leader epoch. `believed`:
-    the last role of each node in each partition. `registered`: the paths of registrations."""
+    """Where the history stands. `since_us`: since when each partition has its leader, in this leader epoch. `gone`: the
+    deletion of each state that is not there. `believed`: the last role of each node in each partition. `registered`:
+    the paths of registrations."""
 
     registered: set[str] = field(default_factory=set)
     states: dict[Place, tuple[Event, LeaderIsrAndControllerEpoch]] = field(default_factory=dict)
+    gone: dict[Place, Event] = field(default_factory=dict)
     since_us: dict[Place, int] = field(default_factory=dict)
     believed: dict[tuple[str, Place], Event] = field(default_factory=dict)
 
@@ -47,6 +50,7 @@ class _Cluster:
         if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
             self.since_us[place] = event.at_us
         self.states[place] = event, state
+        self.gone.pop(place, None)
 
     def deleted(self, event: Event) -> None:
         """A registration is gone, or a state with its partition."""
@@ -54,6 +58,7 @@ class _Cluster:
         place = place_of_state(event)
         if place is not None:
             self.states.pop(place, None)
+            self.gone[place] = event
 
     def restarted(self, node: str) -> None:
         self.believed = {each: event for each, event in self.believed.items() if each[0] != node}
@@ -119,6 +124,9 @@ def _at_rest(
                 told = None if why is None else f"{place}: {names[broker]} {why}"
                 yield told, changed, believed, rest
         yield from _of_others(history, cluster, rest, names, place)
+    for place, deleted in cluster.gone.items():
+        if rest.at_us - deleted.at_us >= LEAST_US:
+            yield from _with_a_role(cluster, rest, place, deleted, sorted(names.items()), "the partition is deleted")
 
 
 def _of_others(
@@ -129,13 +137,21 @@ def _of_others(
     replicas = replicas_at(history, place, rest)
     if not replicas or rest.at_us - cluster.since_us[place] < LEAST_US:
         return
-    for broker in sorted(names.keys() - set(replicas)):
-        believed = cluster.believed.get((names[broker], place))
+    others = sorted((broker, name) for broker, name in names.items() if broker not in replicas)
+    yield from _with_a_role(cluster, rest, place, changed, others, "is not a replica")
+
+
+def _with_a_role(
+    cluster: _Cluster, rest: Event, place: Place, stands: Event, brokers: Iterable[tuple[int, str]], without: str
+) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
+    """Those of some live brokers that have a role in a partition. `without`: why they should have none."""
+    for broker, name in brokers:
+        believed = cluster.believed.get((name, place))
         if believed is None or believed.kind is REPLICA_ENDED or broker_path(broker) not in cluster.registered:
             continue
         does = "leads" if believed.kind is LEADS else f"follows broker {believed.of('leader')}"
-        why = f"{does} in leader epoch {believed.of('leader_epoch')}, and is not a replica"
-        yield f"{place}: {names[broker]} {why}", changed, believed, rest
+        why = f"{place}: {name} {does} in leader epoch {believed.of('leader_epoch')}, and {without}"
+        yield why, stands, believed, rest
 
 
 def _stale(broker: int, state: LeaderIsrAndControllerEpoch, believed: Event | None) -> str | None:

@@ -2,7 +2,8 @@
 
 The controller remembers the state of each partition, and decides by that. It tells every broker, which tells clients.
 Compared with the state znode are the leader, the leader epoch and the ISR, whose order is left out, and with
-`/brokers/ids` the brokers that a broker takes for live. Looked at are the moments in which the runner finds the cluster
+`/brokers/ids` the brokers that a broker takes for live. Of a partition whose state znode is gone no broker tells
+clients any more. Looked at are the moments in which the runner finds the cluster
 at rest, if no fault has disturbed it for `bound_us` and for as long as the fault lasted: what has stood for `bound_us`
 is known to the controller, and to each broker that has been registered for so long. What leaders write themselves (up
 to Kafka 2.6) the controller learns from their reports, which come some seconds later. `stale_role` looks at what
@@ -28,7 +29,7 @@ from rebalance_lab.checks.partition_states import Place, partition_states, place
 from rebalance_lab.checks.phases import before_closing, rests_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import BROKERS_KNOWN, METADATA_KNOWN, STATE_KNOWN
+from rebalance_lab.history.replicas import BROKERS_KNOWN, METADATA_FORGOTTEN, METADATA_KNOWN, STATE_KNOWN
 from rebalance_lab.history.views import events_of, once
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 from rebalance_lab.wire.paths import BROKER_IDS
@@ -52,12 +53,13 @@ class Compared(NamedTuple):
 @dataclass(slots=True)
 class _Cluster:
     """Where the history stands: the registration of each broker, and when the last one changed; the state of each
-    partition; and, of each node, what it tells of partitions, whom it takes for live, and what its controller takes for
-    their states."""
+    partition, or its deletion; and, of each node, what it tells of partitions, whom it takes for live, and what its
+    controller takes for their states."""
 
     registered: dict[str, Event] = field(default_factory=dict)
     changed: Event | None = None
     states: dict[Place, tuple[Event, LeaderIsrAndControllerEpoch]] = field(default_factory=dict)
+    deleted: dict[Place, Event] = field(default_factory=dict)
     told: dict[tuple[str, Place], Event] = field(default_factory=dict)
     live: dict[str, Event] = field(default_factory=dict)
     known: dict[tuple[str, Place], Event] = field(default_factory=dict)
@@ -71,6 +73,8 @@ class _Cluster:
     def view(self, event: Event) -> None:
         if event.kind is METADATA_KNOWN:
             self.told[event.actor, place_of(event)] = event
+        elif event.kind is METADATA_FORGOTTEN:
+            self.told.pop((event.actor, place_of(event)), None)
         elif event.kind is STATE_KNOWN:
             self.known[event.actor, place_of(event)] = event
         else:
@@ -81,6 +85,7 @@ class _Cluster:
         place = place_of_state(event)
         if place is not None:
             self.states.pop(place, None)
+            self.deleted[place] = event
         path = str(event.of("path"))
         if path.startswith(f"{BROKER_IDS}/"):
             self.changed = event
@@ -121,13 +126,14 @@ def _compared(history: History) -> Iterator[Compared]:
     states = {event.id: (place, state) for place, its in partition_states(history).items() for event, state in its}
     rests = {event.id for event in rests_of(history)}
     cluster = _Cluster()
-    views = METADATA_KNOWN, BROKERS_KNOWN, STATE_KNOWN
+    views = METADATA_KNOWN, METADATA_FORGOTTEN, BROKERS_KNOWN, STATE_KNOWN
     for event, ended in in_lives(history, *views, Kind.CREATED, Kind.CHANGED, Kind.DELETED, Kind.REST_REACHED):
         if ended is not None:
             cluster.ended(ended)
         elif event.id in states:
             place, state = states[event.id]
             cluster.states[place] = event, state
+            cluster.deleted.pop(place, None)
         elif event.kind in (Kind.CREATED, Kind.DELETED):
             cluster.registration(event)
         elif event.kind in views:
@@ -158,6 +164,9 @@ def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compa
             known = cluster.known.get((node, place))
             known = known if known is not None and known.of("epoch") == epoch else None
             yield _of_state(place, state, event, known, rest, f"controller {node} knows of")
+    for place, event in cluster.deleted.items():
+        if event.at_us <= since_us:
+            yield from (_of_deleted(place, event, cluster.told.get((each, place)), rest, each) for each in brokers)
     if cluster.changed is not None and cluster.changed.at_us <= since_us:
         numbers = sorted(int(path.rpartition("/")[2]) for path in cluster.registered)
         for broker in brokers:
@@ -191,6 +200,13 @@ def _of_state(
         return Compared(None, stands, view, rest)
     takes = "nothing" if found is None else _told(*found)
     why = f"{place}: at rest {who} {takes}, and the state znode has {_told(*wanted)}"
+    return Compared(why, stands, view, rest)
+
+
+def _of_deleted(place: Place, stands: Event, view: Event | None, rest: Event, broker: str) -> Compared:
+    if view is None:
+        return Compared(None, stands, None, rest)
+    why = f"{place}: at rest {broker} tells clients of {_told(*_state_in(view))}, and its state znode has been deleted"
     return Compared(why, stands, view, rest)
 
 

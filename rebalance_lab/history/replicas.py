@@ -52,6 +52,9 @@ OBEYS = new_kind("obeys", Layer.BELIEF)
 #: What a broker tells clients of a partition from here on. detail: leader, leader_epoch, isr.
 METADATA_KNOWN = new_kind("metadata-known", Layer.BELIEF)
 
+#: From here a broker tells clients that there is no such partition.
+METADATA_FORGOTTEN = new_kind("metadata-forgotten", Layer.BELIEF)
+
 #: The brokers that a broker takes for live from here on. detail: brokers.
 BROKERS_KNOWN = new_kind("brokers-known", Layer.BELIEF)
 
@@ -64,6 +67,9 @@ CONTROLS = new_kind("controls", Layer.BELIEF)
 
 #: From here it does not. detail: why.
 CONTROLS_NO_MORE = new_kind("controls-no-more", Layer.BELIEF)
+
+#: From here the broker asks the controller to have others lead what it leads, because it is to close.
+SHUTS_DOWN = new_kind("shuts-down", Layer.EFFECT)
 
 #: By the names under which a broker reports them.
 REPLICA_KINDS: dict[str, Kind] = {
@@ -81,10 +87,12 @@ REPLICA_KINDS: dict[str, Kind] = {
         FETCHES_NO_MORE,
         OBEYS,
         METADATA_KNOWN,
+        METADATA_FORGOTTEN,
         BROKERS_KNOWN,
         STATE_KNOWN,
         CONTROLS,
         CONTROLS_NO_MORE,
+        SHUTS_DOWN,
     )
 }
 

@@ -54,6 +54,7 @@ class BrokerPlant(PlantedBug):
     REMOVES_PARTITIONS = "removes-partitions", "a broker that takes partitions from a topic if a client asks for it"
     FORGETS_DELETIONS = "forgets-deletions", "a controller that does not go on with deletions that another began"
     FORGETS_NEW = "forgets-new-partitions", "a controller that elects nobody for partitions that never had a leader"
+    ELECTS_ANEW = "elects-anew", "a controller that elects anew for all partitions when a broker comes"
     IDLES = "resigns-on-reconnect", "a controller that resigns when it is connected again, and keeps /controller"
     IDS_ONLY = "looks-at-ids-only", "a controller that takes a broker which died and came back for one that stayed"
 
@@ -74,6 +75,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.FORGETS_NEW: ("lab_election_bug", ElectionBug.FORGETS_NEW),
     BrokerPlant.KEEPS_SHIFT: ("lab_placement_bug", PlacementBug.KEEPS_SHIFT),
     BrokerPlant.FEWER_REPLICAS: ("lab_placement_bug", PlacementBug.FEWER_REPLICAS),
+    BrokerPlant.ELECTS_ANEW: ("lab_election_bug", ElectionBug.ELECTS_ANEW),
     BrokerPlant.DEPOSES: ("lab_election_bug", ElectionBug.DEPOSES),
     BrokerPlant.IGNORES_RACKS: ("lab_placement_bug", PlacementBug.IGNORES_RACKS),
     BrokerPlant.BY_ISR: ("lab_leader_selection", Selection.V0_8_0),

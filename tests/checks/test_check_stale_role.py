@@ -184,3 +184,34 @@ def test_one_that_was_told_or_is_gone_has_none() -> None:
             story.gone(103, 1)
         story.rest(5000)
         assert story.found().outcome is Outcome.CLEAN, end
+
+
+def deleted_while_both_have_a_role() -> tuple[Cluster, EventId, EventId]:
+    """The deletion, and the role of b2. b1 gives its own up."""
+    story = Cluster()
+    story.state(10, 1, 0)
+    story.says(11, "b1", LEADS, leader_epoch=0)
+    followed = story.says(12, "b2", FOLLOWS, leader=1, leader_epoch=0)
+    story.says(100, "b1", REPLICA_ENDED, role="stopped")
+    return story, story._logged(110, Kind.DELETED, "/brokers/topics/t/partitions/0/state"), followed
+
+
+def test_a_broker_that_keeps_its_role_in_a_deleted_partition() -> None:
+    story, gone, followed = deleted_while_both_have_a_role()
+    rest = story.rest(900)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (gone, followed, rest))
+    assert finding.why == "t-0: b2 follows broker 1 in leader epoch 0, and the partition is deleted"
+
+
+def test_brokers_that_give_up_their_roles_in_a_deleted_partition() -> None:
+    story, _, _ = deleted_while_both_have_a_role()
+    story.says(120, "b2", REPLICA_ENDED, role="stopped")
+    story.rest(900)
+    assert story.found().measures["count"] == 0
+
+
+def test_a_deletion_of_a_moment_ago() -> None:
+    story, _, _ = deleted_while_both_have_a_role()
+    story.rest(600)
+    assert story.found().measures["count"] == 0

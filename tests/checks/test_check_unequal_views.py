@@ -6,8 +6,8 @@ import pytest
 from broker_story import Brokers
 
 from rebalance_lab.checks import CHECKS, Outcome
-from rebalance_lab.history.events import EventId
-from rebalance_lab.history.replicas import BROKERS_KNOWN, METADATA_KNOWN, STATE_KNOWN
+from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.replicas import BROKERS_KNOWN, METADATA_FORGOTTEN, METADATA_KNOWN, STATE_KNOWN
 
 
 class Views(Brokers):
@@ -147,3 +147,39 @@ def test_without_metadata_the_check_does_not_apply() -> None:
     story.state(100, 1, 0, 1)
     story.rest(9000)
     assert not CHECKS["unequal_views"].applies(story.history())
+
+
+def deleted(story: Views, ms: float) -> EventId:
+    return story.registry(ms, Kind.DELETED, "/brokers/topics/t/partitions/0/state", "0x1", group=None)
+
+
+def test_a_broker_that_tells_clients_of_a_deleted_partition() -> None:
+    story = cluster()
+    story.broker(200, 1, METADATA_FORGOTTEN)
+    gone = deleted(story, 300)
+    finding = story.found("unequal_views")
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (gone, ("b2", 3), ("runner", 0)))
+    told = "leader 1 in leader epoch 0 with the ISR [1, 2]"
+    assert finding.why == f"t-0: at rest b2 tells clients of {told}, and its state znode has been deleted"
+
+
+def test_all_forget_a_deleted_partition() -> None:
+    story = cluster()
+    deleted(story, 300)
+    for number in (1, 2):
+        story.broker(400, number, METADATA_FORGOTTEN)
+    assert story.found("unequal_views").outcome is Outcome.CLEAN
+
+
+def test_a_partition_that_is_created_again() -> None:
+    story = cluster()
+    deleted(story, 300)
+    story.state(400, 1, 0, 1, 2)
+    assert story.found("unequal_views").outcome is Outcome.CLEAN
+
+
+def test_a_broker_that_forgets_a_partition_too_early() -> None:
+    story = cluster()
+    story.broker(200, 2, METADATA_FORGOTTEN)
+    finding = story.found("unequal_views")
+    assert finding.why.startswith("t-0: at rest b2 tells clients of nothing, and the state znode has leader 1")

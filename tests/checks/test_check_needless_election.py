@@ -1,0 +1,233 @@
+"""needless_election, on histories written by hand: partition t-0 with replicas on b1, b2 and b3; states are written by
+b1, the controller, in session 0x1."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from broker_story import Brokers
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.checks.broker_absences import Span, absences
+from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
+
+REASSIGNMENT = "/admin/reassign_partitions"
+
+
+class Reign(Brokers):
+    """`looks`: whether the controller's looks at `/brokers/ids` are recorded."""
+
+    def __init__(self, *, looks: bool = True) -> None:
+        super().__init__()
+        for number in (1, 2, 3):
+            self.registered(10, number)
+        self.elected(20, 1, 1)
+        self.assigned(30, 1, 2, 3)
+        if looks:
+            self.look(40)
+        self.first = self.written(100, 1, 0, 1, 2, 3)
+
+    def look(self, ms: float) -> None:
+        self.add(ms, "b1", Kind.INVOKED, session="0x1", group=None, detail={"op": "children", "path": "/brokers/ids"})
+
+    def written(self, ms: float, leader: int, leader_epoch: int, *isr: int) -> EventId:
+        return self.state(ms, leader, leader_epoch, *isr, session="0x1")
+
+    def judged(self) -> Finding:
+        return self.found("needless_election")
+
+
+def wrong(story: Reign, state: EventId, what: str) -> None:
+    finding = story.judged()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (story.first, state))
+    assert finding.why == f"t-0: {what}, which was registered all the time, and had not asked to shut down"
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "what"),
+    [
+        (1, (1, 2, 3), "leader 1 is elected again"),
+        (2, (1, 2, 3), "broker 2 replaces leader 1"),
+        (1, (1, 3), "broker 2 is taken out of the ISR [1, 2, 3]"),
+        (2, (2, 3), "broker 1 is taken out of the ISR [1, 2, 3]"),
+    ],
+)
+def test_nothing_has_happened(leader: int, isr: tuple[int, ...], what: str) -> None:
+    story = Reign()
+    wrong(story, story.written(200, leader, 1, *isr), what)
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "dead"),
+    [(2, (2, 3), 1), (3, (2, 3), 1), (1, (1, 3), 2), (1, (1, 2, 3), 1)],
+)
+def test_a_broker_is_gone(leader: int, isr: tuple[int, ...], dead: int) -> None:
+    story = Reign()
+    story.unregistered(150, dead)
+    story.written(200, leader, 1, *isr)
+    finding = story.judged()
+    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "raised": 1})
+    assert finding.why == "something had happened before each of 1 elections that asks for it"
+
+
+def test_another_broker_is_gone() -> None:
+    story = Reign()
+    story.unregistered(150, 3)
+    state = story.written(200, 1, 1, 1)
+    wrong(story, state, "broker 2 is taken out of the ISR [1, 2, 3]")
+
+
+def test_the_leader_stays_while_a_follower_is_gone_and_yet_another_leads() -> None:
+    story = Reign()
+    story.unregistered(150, 3)
+    wrong(story, story.written(200, 2, 1, 1, 2), "broker 2 replaces leader 1")
+
+
+def test_a_broker_that_is_back_when_the_controller_acts() -> None:
+    story = Reign()
+    story.unregistered(150, 2)
+    story.registered(160, 2, "0x22")
+    story.written(200, 1, 1, 1, 3)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_leaders_change_an_isr_in_their_own_epoch() -> None:
+    story = Reign()
+    story.written(200, 1, 0, 1)
+    assert not CHECKS["needless_election"].applies(story.history())
+
+
+@pytest.mark.parametrize(("look_ms", "outcome"), [(170, Outcome.VIOLATED), (140, Outcome.CLEAN)])
+def test_what_the_last_writer_has_looked_at_does_not_count(look_ms: int, outcome: Outcome) -> None:
+    story = Reign()
+    story.unregistered(150, 1)
+    story.registered(160, 1, "0x11")
+    story.look(look_ms)
+    story.written(190, 1, 1, 1, 2, 3)
+    story.written(300, 1, 2, 1, 2, 3)
+    assert story.judged().outcome is outcome
+
+
+def test_without_recorded_looks_all_that_has_happened_counts() -> None:
+    story = Reign(looks=False)
+    story.unregistered(50, 2)
+    story.registered(60, 2, "0x22")
+    story.written(200, 1, 1, 1, 3)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_broker_that_asks_to_shut_down() -> None:
+    story = Reign()
+    story.broker(150, 1, SHUTS_DOWN, partition=None)
+    story.written(200, 2, 1, 1, 2, 3)
+    story.written(210, 2, 2, 2, 3)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_disk_that_has_failed_excuses_its_own_replica() -> None:
+    story = Reign()
+    story.broker(150, 2, REPLICA_ENDED, role="offline")
+    story.written(200, 1, 1, 1, 3)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_replica_that_was_stopped_has_not_failed() -> None:
+    story = Reign()
+    story.broker(150, 2, REPLICA_ENDED, role="stopped")
+    wrong(story, story.written(200, 1, 1, 1, 3), "broker 2 is taken out of the ISR [1, 2, 3]")
+
+
+def test_a_disk_that_works_again() -> None:
+    story = Reign()
+    story.broker(20, 2, REPLICA_ENDED, role="offline")
+    story.broker(30, 2, FOLLOWS, leader=1, leader_epoch=0, end_offset=0)
+    wrong(story, story.written(200, 1, 1, 1, 3), "broker 2 is taken out of the ISR [1, 2, 3]")
+
+
+def led_by_the_second() -> Reign:
+    """b1 was gone, b2 leads since, and b1 is in sync again."""
+    story = Reign()
+    story.unregistered(150, 1)
+    story.first = story.written(200, 2, 1, 2, 3)
+    story.registered(210, 1, "0x11")
+    story.written(220, 2, 1, 2, 3, 1)
+    return story
+
+
+def test_the_first_of_the_assignment_may_lead_again() -> None:
+    story = led_by_the_second()
+    story.written(300, 1, 2, 2, 3, 1)
+    assert story.judged().measures == {"count": 0, "raised": 2}
+
+
+def test_no_other_may() -> None:
+    story = led_by_the_second()
+    wrong(story, story.written(300, 3, 2, 2, 3, 1), "broker 3 replaces leader 2")
+
+
+def test_one_without_a_leader_may_get_one() -> None:
+    story = Reign()
+    story.unregistered(150, 1)
+    story.written(200, -1, 1, 1, 2, 3)
+    story.registered(210, 1, "0x11")
+    story.look(220)
+    story.look(230)
+    story.written(300, 1, 2, 1, 2, 3)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_controller_that_has_lost_its_connection_may_repeat_itself() -> None:
+    story = Reign()
+    story.add(150, "b1", Kind.DISCONNECTED, session="0x1", group=None)
+    story.written(200, 1, 1, 1, 2, 3)
+    assert not CHECKS["needless_election"].applies(story.history())
+
+
+def reassigned(story: Reign, ms: float, *replicas: int, adding: tuple[int, ...] = ()) -> None:
+    data = {"version": 2, "partitions": {"0": replicas}, "adding_replicas": {"0": adding} if adding else {}}
+    story.registry(ms, Kind.CHANGED, "/brokers/topics/t", "0x1", detail={"data": json.dumps(data)}, group=None)
+
+
+def test_while_a_partition_is_reassigned_its_leader_epoch_may_rise() -> None:
+    story = Reign()
+    reassigned(story, 40, 3, 1, 2, adding=(3,))
+    story.written(200, 1, 1, 1, 2, 3)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_as_soon_as_it_has_other_replicas() -> None:
+    story = Reign()
+    reassigned(story, 150, 3, 2)
+    story.written(200, 3, 1, 3, 2)
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_once_it_has_been_reassigned_it_may_not_rise_any_more() -> None:
+    story = Reign()
+    reassigned(story, 110, 3, 1, 2, adding=(3,))
+    reassigned(story, 120, 3, 1, 2)
+    story.first = story.written(150, 1, 1, 1, 2, 3)
+    wrong(story, story.written(200, 1, 2, 1, 2, 3), "leader 1 is elected again")
+
+
+@pytest.mark.parametrize(("gone_ms", "outcome"), [(150, Outcome.CLEAN), (90, Outcome.VIOLATED)])
+def test_while_a_request_to_reassign_is_there(gone_ms: int, outcome: Outcome) -> None:
+    story = Reign()
+    story.registry(50, Kind.CREATED, REASSIGNMENT, "0x9", group=None)
+    story.registry(gone_ms, Kind.DELETED, REASSIGNMENT, "0x1", group=None)
+    story.written(200, 1, 1, 1, 2, 3)
+    assert story.judged().outcome is outcome
+
+
+def test_absences_of_a_broker() -> None:
+    story = Reign()
+    story.broker(150, 1, SHUTS_DOWN, partition=None)
+    story.unregistered(160, 1)
+    story.registered(170, 1, "0x11")
+    story.unregistered(180, 2)
+    found = absences(story.history())
+    assert found[1] == [Span(-math.inf, 10_000), Span(150_000, 170_000)]
+    assert found[2] == [Span(-math.inf, 10_000), Span(180_000, math.inf)]
