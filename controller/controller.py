@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from controller.cluster import Assignment, Stored
-from controller.election import ControllerMoved, Elected, ElectionBug, depose, elect
+from controller.election import ControllerMoved, Elected, depose, elect
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Knows, Reign
-from controller.settings import ControllerSettings, Imbalance
+from controller.settings import ControllerBug, ControllerSettings, Imbalance
 from controller.stimuli import (
     ElectionAsked,
     ImbalanceDue,
@@ -171,7 +171,7 @@ class Controller:
             there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
             if there.value is not None:
                 assert there.watch is not None
-                if was_told and self._settings.bug is ElectionBug.WATCHES_ONCE:
+                if was_told and self._settings.bug is ControllerBug.WATCHES_ONCE:
                     await Future("a notification that it does not ask for")
                 try:
                     was_told = (await there.watch).kind is WatchKind.DELETED or was_told
@@ -209,7 +209,7 @@ class Controller:
         """Leave `/controller` to others, after a pause: what has failed may fail again. Without a fence it may be
         another's by then."""
         await self._tasks.sleep(FAILURE_PAUSE_MS * 1000)
-        if elected.fence is None or self._settings.bug is ElectionBug.DEPOSES:
+        if elected.fence is None or self._settings.bug is ControllerBug.DEPOSES:
             await depose(self._client)
             return
         with suppress(BadVersion, NoNode):  # another has been elected already

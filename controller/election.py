@@ -9,38 +9,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 
 from controller.forms import ControllerForm
+from controller.settings import ControllerBug
 from rebalance_lab.wire.cluster import controller_payload, read_controller
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
 from rebalance_lab.world.errors import BadVersion, MultiRefused, NodeExists, NoNode
 from rebalance_lab.world.ports import Check, Create, Set, Stat
 from rebalance_lab.zkclient.pipelined import PipelinedClient
-
-
-class ElectionBug(StrEnum):
-    """A mistake of a controller that can be planted.
-
-    - REPEATS_EPOCH: the election writes the controller epoch that it has found, unless it is the first.
-    - WATCHES_ONCE: a broker that was told once that the controller is gone does not watch again.
-    - WRITES_LAST_EPOCH: the controller writes states in the epoch of the one before, unless it is the first.
-    - SHRINKS_FIRST: dead replicas leave the ISR of a topic's first partition only.
-    - FORGETS_DELETIONS: a new controller does not go on with the deletions that it finds.
-    - FORGETS_NEW: a new controller elects nobody for partitions that have never had a leader.
-    - ELECTS_ANEW: for each broker that comes leaders are elected for all partitions, those with a live one, too.
-    - DEPOSES: a controller that gives up deletes `/controller` without asking whose it is, as up to 2.0.
-    """
-
-    REPEATS_EPOCH = "repeats-epoch"
-    WATCHES_ONCE = "watches-once"
-    WRITES_LAST_EPOCH = "writes-last-epoch"
-    SHRINKS_FIRST = "shrinks-first"
-    FORGETS_DELETIONS = "forgets-deletions"
-    FORGETS_NEW = "forgets-new"
-    ELECTS_ANEW = "elects-anew"
-    DEPOSES = "deposes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +47,7 @@ async def elect(
     *,
     timestamp_ms: int,
     form: ControllerForm = ControllerForm.V2_1,
-    bug: ElectionBug | None = None,
+    bug: ControllerBug | None = None,
 ) -> Elected:
     """Become the controller. Raises ControllerMoved if another broker is faster."""
     if form.in_one_transaction:
@@ -79,7 +56,7 @@ async def elect(
 
 
 async def _in_one_transaction(
-    client: PipelinedClient, broker_id: int, timestamp_ms: int, bug: ElectionBug | None
+    client: PipelinedClient, broker_id: int, timestamp_ms: int, bug: ControllerBug | None
 ) -> Elected:
     """If the reply to the transaction is lost, it is asked for again and refused. Then the znodes say whose it was."""
     try:
@@ -87,7 +64,7 @@ async def _in_one_transaction(
     except NoNode:
         await client.create_if_missing(CONTROLLER_EPOCH, b"0")
         epoch, version = await _epoch(client)
-    new = epoch if bug is ElectionBug.REPEATS_EPOCH and epoch else epoch + 1
+    new = epoch if bug is ControllerBug.REPEATS_EPOCH and epoch else epoch + 1
     payload = controller_payload(broker_id, timestamp_ms=timestamp_ms)
     try:
         reply = await client.multi(
@@ -97,7 +74,7 @@ async def _in_one_transaction(
         return await _read_back(client, broker_id, new)
     stat = reply.value[1]
     assert isinstance(stat, Stat)
-    return Elected(new, stat.version, epochs_late=int(bug is ElectionBug.WRITES_LAST_EPOCH and epoch > 0))
+    return Elected(new, stat.version, epochs_late=int(bug is ControllerBug.WRITES_LAST_EPOCH and epoch > 0))
 
 
 async def _read_back(client: PipelinedClient, broker_id: int, epoch: int) -> Elected:

@@ -16,13 +16,12 @@ from functools import singledispatchmethod
 
 from controller.cluster import Cluster, LiveBroker, Replica
 from controller.deletions import Deletions
-from controller.election import ElectionBug
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
 from controller.reassignments import Reassignments
 from controller.request_batch import RequestBatch
-from controller.settings import ControllerSettings, Imbalance
+from controller.settings import ControllerBug, ControllerSettings, Imbalance
 from controller.shutdowns import Shutdowns
 from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
@@ -74,14 +73,14 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
-        self._elects_anew = settings.bug is ElectionBug.ELECTS_ANEW
+        self._elects_anew = settings.bug is ControllerBug.ELECTS_ANEW
         self._elections = Elections(self.cluster, epoch, self._batch, settings.selection)
         self._isr_removals = IsrRemovals(
             self.cluster,
             epoch,
             self._batch,
             empties=settings.selection.empties_isrs,
-            first_only=settings.bug is ElectionBug.SHRINKS_FIRST,
+            first_only=settings.bug is ControllerBug.SHRINKS_FIRST,
         )
         self._isr_requests = IsrRequests(self.cluster, read_back=settings.isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
-from controller.election import ControllerMoved, Elected, ElectionBug
+from controller.election import ControllerMoved, Elected
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
-from controller.settings import ControllerSettings
+from controller.settings import ControllerBug, ControllerSettings
 from controller.stimuli import (
     AnswerElection,
     AnswerIsr,
@@ -241,13 +241,13 @@ class Reign:
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
         wanted = await self._reassignment()
-        if self._settings.bug is ElectionBug.FORGETS_NEW:
+        if self._settings.bug is ControllerBug.FORGETS_NEW:
             old = {each: {number for name, number in states if name == each} for each in topics}
             topics = {
                 name: Topic({each: its for each, its in topic.replicas.items() if each in old[name]}, topic.topic_id)
                 for name, topic in topics.items()
             }
-        deleted = () if self._settings.bug is ElectionBug.FORGETS_DELETIONS else deletions
+        deleted = () if self._settings.bug is ControllerBug.FORGETS_DELETIONS else deletions
         return Loaded(brokers, topics, states, deleted, {} if wanted is None else wanted.targets)
 
     async def _read(self, path: str) -> Stimulus | None:

@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from controller.election import ElectionBug
 from controller.forms import ControllerForm
 from controller.leader_election import Selection
+
+
+class ControllerBug(StrEnum):
+    """A mistake of a controller that can be planted.
+
+    - REPEATS_EPOCH: the election writes the controller epoch that it has found, unless it is the first.
+    - WATCHES_ONCE: a broker that was told once that the controller is gone does not watch again.
+    - WRITES_LAST_EPOCH: the controller writes states in the epoch of the one before, unless it is the first.
+    - SHRINKS_FIRST: dead replicas leave the ISR of a topic's first partition only.
+    - FORGETS_DELETIONS: a new controller does not go on with the deletions that it finds.
+    - FORGETS_NEW: a new controller elects nobody for partitions that have never had a leader.
+    - ELECTS_ANEW: for each broker that comes leaders are elected for all partitions, those with a live one, too.
+    - DEPOSES: a controller that gives up deletes `/controller` without asking whose it is, as up to 2.0.
+    """
+
+    REPEATS_EPOCH = "repeats-epoch"
+    WATCHES_ONCE = "watches-once"
+    WRITES_LAST_EPOCH = "writes-last-epoch"
+    SHRINKS_FIRST = "shrinks-first"
+    FORGETS_DELETIONS = "forgets-deletions"
+    FORGETS_NEW = "forgets-new"
+    ELECTS_ANEW = "elects-anew"
+    DEPOSES = "deposes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +63,4 @@ class ControllerSettings:
     keeps_additions: bool = False
     broker_epochs: bool = True
     leaders_write_isrs: bool = False
-    bug: ElectionBug | None = None
+    bug: ControllerBug | None = None

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from controller.controller import Controller
-from controller.election import ElectionBug
 from controller.forms import ControllerForm
 from controller.leader_election import Selection
 from controller.placement import PlacementBug
-from controller.settings import ControllerSettings, Imbalance
+from controller.settings import ControllerBug, ControllerSettings, Imbalance
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import Periods
 from rebalance_lab.broker.metadata_cache import MetadataCache
@@ -52,7 +51,7 @@ class BrokerConfig:
     must have caught up to join an ISR that is too small (KAFKA-19996); `lab_resigns_on_reconnect`: whether its
     controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`. Those of
     its controller are in `ControllerSettings`, under the names that `controller` gives them. Planted mistakes:
-    `lab_election_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
+    `lab_controller_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
     are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
     `lab_leads_as_first_of_isr`: a broker leads if it stands first in the ISR, whoever was elected;
@@ -103,7 +102,7 @@ class BrokerConfig:
     lab_fences_writes: bool = True
     lab_fences_orders: bool = True
     lab_leader_selection: Selection = Selection.V2_1
-    lab_election_bug: ElectionBug | None = None
+    lab_controller_bug: ControllerBug | None = None
     lab_placement_bug: PlacementBug | None = None
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False
@@ -175,7 +174,7 @@ class BrokerConfig:
             keeps_additions=self.lab_reassignment_keeps_additions,
             broker_epochs=self.lab_broker_epochs,
             leaders_write_isrs=self.isr_writer is IsrWriter.LEADER,
-            bug=self.lab_election_bug,
+            bug=self.lab_controller_bug,
         )
 
     @property

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from controller.election import ElectionBug
 from controller.leader_election import Selection
 from controller.placement import PlacementBug
+from controller.settings import ControllerBug
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.history.events import LAYER_OF, Layer
@@ -66,17 +66,17 @@ LATE_MS = 10_000
 #: The setting that a planted bug changes, and its value.
 _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.UNCLEAN: ("unclean_leader_election_enable", True),
-    BrokerPlant.REPEATS_EPOCH: ("lab_election_bug", ElectionBug.REPEATS_EPOCH),
-    BrokerPlant.WATCHES_ONCE: ("lab_election_bug", ElectionBug.WATCHES_ONCE),
-    BrokerPlant.LAST_EPOCH: ("lab_election_bug", ElectionBug.WRITES_LAST_EPOCH),
-    BrokerPlant.FIRST_ONLY: ("lab_election_bug", ElectionBug.SHRINKS_FIRST),
+    BrokerPlant.REPEATS_EPOCH: ("lab_controller_bug", ControllerBug.REPEATS_EPOCH),
+    BrokerPlant.WATCHES_ONCE: ("lab_controller_bug", ControllerBug.WATCHES_ONCE),
+    BrokerPlant.LAST_EPOCH: ("lab_controller_bug", ControllerBug.WRITES_LAST_EPOCH),
+    BrokerPlant.FIRST_ONLY: ("lab_controller_bug", ControllerBug.SHRINKS_FIRST),
     BrokerPlant.REMOVES_PARTITIONS: ("lab_removes_partitions", True),
-    BrokerPlant.FORGETS_DELETIONS: ("lab_election_bug", ElectionBug.FORGETS_DELETIONS),
-    BrokerPlant.FORGETS_NEW: ("lab_election_bug", ElectionBug.FORGETS_NEW),
+    BrokerPlant.FORGETS_DELETIONS: ("lab_controller_bug", ControllerBug.FORGETS_DELETIONS),
+    BrokerPlant.FORGETS_NEW: ("lab_controller_bug", ControllerBug.FORGETS_NEW),
     BrokerPlant.KEEPS_SHIFT: ("lab_placement_bug", PlacementBug.KEEPS_SHIFT),
     BrokerPlant.FEWER_REPLICAS: ("lab_placement_bug", PlacementBug.FEWER_REPLICAS),
-    BrokerPlant.ELECTS_ANEW: ("lab_election_bug", ElectionBug.ELECTS_ANEW),
-    BrokerPlant.DEPOSES: ("lab_election_bug", ElectionBug.DEPOSES),
+    BrokerPlant.ELECTS_ANEW: ("lab_controller_bug", ControllerBug.ELECTS_ANEW),
+    BrokerPlant.DEPOSES: ("lab_controller_bug", ControllerBug.DEPOSES),
     BrokerPlant.IGNORES_RACKS: ("lab_placement_bug", PlacementBug.IGNORES_RACKS),
     BrokerPlant.BY_ISR: ("lab_leader_selection", Selection.V0_8_0),
     BrokerPlant.BY_ASSIGNMENT: ("lab_leader_selection", Selection.V2_1),

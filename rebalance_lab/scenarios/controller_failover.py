@@ -7,7 +7,7 @@ after it has fired for a controller that went, and misses the next election. In 
 
 from __future__ import annotations
 
-from controller.election import ElectionBug
+from controller.settings import ControllerBug
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.expire import expire
@@ -27,8 +27,8 @@ from rebalance_lab.trials.scenario import Scenario, usual
 
 async def controller_failover(lab: ReplicationLab) -> None:
     plan = lab.plan
-    bug = None if plan.switch("watch_again") else ElectionBug.WATCHES_ONCE
-    await lab.assemble(lab_election_bug=bug)
+    bug = None if plan.switch("watch_again") else ControllerBug.WATCHES_ONCE
+    await lab.assemble(lab_controller_bug=bug)
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "failovers")
     for _ in range(0 if plan.control else plan.number("rounds")):

@@ -207,7 +207,7 @@ def test_every_version_describes_those_that_are_asked_for(version: int) -> None:
 
 #: Planted mistakes and older behaviours: plans of trials set them, and no name does.
 OF_TRIALS_ONLY = {
-    "lab_election_bug",
+    "lab_controller_bug",
     "lab_placement_bug",
     "lab_refuses_before_append",
     "lab_acks_before_replication",

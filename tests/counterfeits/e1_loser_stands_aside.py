@@ -5,8 +5,9 @@ from unittest.mock import patch
 from counterfeit import Counterfeit, trial
 
 from controller import controller
-from controller.election import ControllerMoved, Elected, ElectionBug, elect
+from controller.election import ControllerMoved, Elected, elect
 from controller.forms import ControllerForm
+from controller.settings import ControllerBug
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.paths import CONTROLLER
 from rebalance_lab.zkclient.pipelined import PipelinedClient
@@ -21,7 +22,7 @@ async def not_by_me(
     *,
     timestamp_ms: int,
     form: ControllerForm = ControllerForm.V2_1,
-    bug: ElectionBug | None = None,
+    bug: ControllerBug | None = None,
 ) -> Elected:
     if broker_id != ASIDE:
         return await elect(client, broker_id, timestamp_ms=timestamp_ms, form=form, bug=bug)
