@@ -7,7 +7,7 @@ All trials are simulated, so the page is the same every time.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -40,8 +40,8 @@ its twin with several seeds, and fails if a claim or a check has none. The findi
 COLUMNS = ("Counterfeit", "Check", "What is false, and why it could be believed", "What the check says", "Of the twin")
 
 
-def page() -> str:
-    """The whole page."""
+def page(rows: Mapping[str, str]) -> str:
+    """The whole page. `rows`: of each counterfeit's name, what `row` makes of it."""
     found = dict(counterfeits())
     claims = sorted(
         (name for name, one in found.items() if one.claim is not None), key=lambda name: _order(name, found)
@@ -50,23 +50,24 @@ def page() -> str:
     return "\n".join(
         [
             *(HEAD, "## Of claims", "", _row(["Claim", *COLUMNS]), _row(["---"] * (len(COLUMNS) + 1))),
-            *(_row([str(found[name].claim), *_cells(name, found[name])]) for name in claims),
+            *(rows[name] for name in claims),
             *("", "## Of checks alone", "", _row(COLUMNS), _row(["---"] * len(COLUMNS))),
-            *(_row(_cells(name, found[name])) for name in others),
+            *(rows[name] for name in others),
             "",
         ]
     )
+
+
+def row(name: str, one: Counterfeit, of_false: Finding | None, of_honest: Finding | None) -> str:
+    """The line of a counterfeit. `of_false`, `of_honest`: what its check says of it and of its twin, with seed 0."""
+    cells = [f"`{name}`", f"`{one.check}`", one.world, _said(one, of_false), _said(one, of_honest)]
+    return _row(cells if one.claim is None else [one.claim, *cells])
 
 
 def _order(name: str, found: dict[str, Counterfeit]) -> tuple[int, str]:
     """The sort key of a claim, by number: Z2 before Z10."""
     digits = "".join(each for each in found[name].claim or "" if each.isdigit())
     return int(digits or 0), name
-
-
-def _cells(name: str, one: Counterfeit) -> list[str]:
-    says = [_said(one, one.finding(history(0))) for history in (one.false, one.honest)]
-    return [f"`{name}`", f"`{one.check}`", one.world, *says]
 
 
 def _said(one: Counterfeit, finding: Finding | None) -> str:
@@ -79,5 +80,10 @@ def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+def main() -> None:
+    made = {name: row(name, one, *map(one.finding, (one.false(0), one.honest(0)))) for name, one in counterfeits()}
+    PAGE.write_text(page(made), "utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    main()

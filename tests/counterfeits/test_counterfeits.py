@@ -13,6 +13,7 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.world import errors as zookeeper_errors
+from scripts.counterfeits import PAGE, page, row
 
 ALL = dict(counterfeits())
 
@@ -29,6 +30,12 @@ def forged(counterfeit: Counterfeit) -> Callable[[int], History]:
     return cache(counterfeit.false)
 
 
+@pytest.fixture(scope="module")
+def twin(counterfeit: Counterfeit) -> History:
+    """The history of the honest twin with seed 0."""
+    return counterfeit.honest(0)
+
+
 def test_the_counterfeit_is_convicted(counterfeit: Counterfeit, forged: Callable[[int], History]) -> None:
     assert counterfeit.outcome(forged(0)) is counterfeit.convicted
 
@@ -40,8 +47,22 @@ def test_the_counterfeit_is_no_wreck(forged: Callable[[int], History]) -> None:
     assert [why for why in errors if not hasattr(zookeeper_errors, why.partition(":")[0])] == []
 
 
-def test_the_honest_twin_is_acquitted(counterfeit: Counterfeit) -> None:
-    assert counterfeit.outcome(counterfeit.honest(0)) is counterfeit.acquitted
+def test_the_honest_twin_is_acquitted(counterfeit: Counterfeit, twin: History) -> None:
+    assert counterfeit.outcome(twin) is counterfeit.acquitted
+
+
+def test_the_page_quotes_what_is_said_of_both(
+    counterfeit: Counterfeit, forged: Callable[[int], History], twin: History
+) -> None:
+    name = next(name for name, one in ALL.items() if one is counterfeit)
+    line = row(name, counterfeit, counterfeit.finding(forged(0)), counterfeit.finding(twin))
+    assert line in PAGE.read_text("utf-8").splitlines(), "run: python scripts/counterfeits.py"
+
+
+def test_the_page_says_nothing_else() -> None:
+    text = PAGE.read_text("utf-8")
+    rows = {name: next((line for line in text.splitlines() if f"| `{name}` |" in line), "") for name in ALL}
+    assert page(rows) == text, "run: python scripts/counterfeits.py"
 
 
 @pytest.mark.slow
