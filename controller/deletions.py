@@ -36,12 +36,14 @@ class Deletions:
         self._waiting: set[str] = set()
         self._removing: set[str] = set()
 
-    def take_up(self, topics: Collection[str]) -> list[Instruction]:
+    def take_up(self, topics: Collection[str], *, at_failover: bool = False) -> list[Instruction]:
         """Take up requests to delete topics. Requests for topics that do not exist are dropped, and all if topics are
-        not deleted here. `go_on` begins with the others."""
+        not deleted here. But at failover a topic that does not exist may have settings left: its last controller died
+        after it had removed the rest. `go_on` begins with the others."""
         wanted = {each for each in topics if self._enabled and each in self._cluster.topics}
         self._cluster.deleting |= wanted
-        return [DropDeletion(each) for each in sorted(set(topics) - wanted)]
+        ends = RemoveTopic if at_failover and self._enabled else DropDeletion
+        return [ends(each) for each in sorted(set(topics) - wanted)]
 
     def came(self, brokers: Collection[int]) -> list[Instruction]:
         """Go on with topics that have replicas on brokers that came."""

@@ -105,7 +105,7 @@ class ControllerMachine:
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
         cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
-        dropped = self._deletions.take_up(loaded.deletions)
+        ended = self._deletions.take_up(loaded.deletions, at_failover=True)
         batch = self._batch()
         batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
@@ -127,7 +127,7 @@ class ControllerMachine:
             out.append(HandBack(ReassignmentsResumed()))
         if loaded.wanted:
             out.append(HandBack(ReassignmentRead(loaded.wanted)))
-        return [*out, *dropped, *self._deletions.go_on()]
+        return [*out, *ended, *self._deletions.go_on()]
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
         stored = self.cluster.stored.get(partition)

@@ -21,9 +21,17 @@ from rebalance_lab.history.duties import FOLDERS_READ, LOOK, Target, duties_aske
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
-from rebalance_lab.wire.cluster import read_assignment, read_state
+from rebalance_lab.wire.cluster import read_assignment, read_configuration, read_state
 from rebalance_lab.wire.errors import KafkaException
-from rebalance_lab.wire.paths import BROKER_IDS, BROKER_TOPICS, DELETE_TOPICS, partition_state_path, topic_path
+from rebalance_lab.wire.paths import (
+    BROKER_IDS,
+    BROKER_TOPICS,
+    DELETE_TOPICS,
+    TOPIC_CONFIGS,
+    partition_state_path,
+    topic_config_path,
+    topic_path,
+)
 
 #: What of `/admin` stays: all others of its children are requests that the controller has not done.
 _STAYS = DELETE_TOPICS.rpartition("/")[2]
@@ -106,6 +114,13 @@ def _of_znodes(target: Target, look: Event) -> Iterator[str]:
     topics = sorted(children.get(BROKER_TOPICS, ()))
     if topics != sorted(target.topics):
         yield f"there are the topics {topics}, and there should be {sorted(target.topics)}"
+    for each in sorted(set(children.get(TOPIC_CONFIGS, ())) - set(target.topics)):
+        yield f"the settings of {each} are still there"
+    for topic, its in target.settings.items():
+        path = topic_config_path(topic)
+        found = read_configuration(path, data[path].encode()) if path in data else {}
+        if found != its:
+            yield f"{topic} has the settings {found}, and should have {dict(its)}"
     for topic, wanted in target.topics.items():
         if topic in topics:
             yield from _of_topic(target, topic, wanted, data)

@@ -52,6 +52,9 @@ async def ask_duty(
 #: The topic that most duties are about.
 SUBJECT = "t2"
 
+#: What its setting `retention.ms` is: longer than any trial.
+RETENTION_MS = "86400000"
+
 #: How long the cluster may take to become what a duty wants, once everything is healed.
 SETTLE_MS = 20_000
 
@@ -115,9 +118,14 @@ def _ids(lab: ReplicationLab, *, without: BrokerNode | None = None) -> tuple[int
 def _target(lab: ReplicationLab, partitions: Partitions | None) -> Target:
     """All brokers, the client's topic, and that of the duty with these partitions if it is to exist."""
     topics: dict[str, Partitions] = {TOPIC: {0: _ids(lab)}}
-    if partitions is not None:
-        topics[SUBJECT] = partitions
-    return Target(_ids(lab), topics, SUBJECT)
+    if partitions is None:
+        return Target(_ids(lab), topics, SUBJECT)
+    topics[SUBJECT] = partitions
+    return Target(_ids(lab), topics, SUBJECT, settings={SUBJECT: {"retention.ms": RETENTION_MS}})
+
+
+async def _created(lab: ReplicationLab, partitions: Partitions) -> None:
+    await lab.create(SUBJECT, partitions, retention_ms=RETENTION_MS)
 
 
 def _rotated(replicas: tuple[int, ...], count: int) -> Partitions:
@@ -128,7 +136,7 @@ def _rotated(replicas: tuple[int, ...], count: int) -> Partitions:
 async def _topic(lab: ReplicationLab, count: int = 2) -> Partitions:
     """Create the topic of the duty with so many partitions, and wait until all their replicas are in sync."""
     partitions = _rotated(_ids(lab), count)
-    await lab.create(SUBJECT, partitions)
+    await _created(lab, partitions)
     await _in_sync(lab, partitions)
     return partitions
 
@@ -143,7 +151,7 @@ async def _in_sync(lab: ReplicationLab, partitions: Partitions) -> None:
 
 async def _create(lab: ReplicationLab, _other: BrokerNode) -> Asked:
     partitions = _rotated(_ids(lab), 2)
-    return Asked(lambda: lab.create(SUBJECT, partitions), _target(lab, None), _target(lab, partitions))
+    return Asked(lambda: _created(lab, partitions), _target(lab, None), _target(lab, partitions))
 
 
 async def _delete(lab: ReplicationLab, _other: BrokerNode) -> Asked:
@@ -162,7 +170,7 @@ async def _preferred(lab: ReplicationLab, other: BrokerNode) -> Asked:
     """Another broker leads what `other` should: it went, and came back."""
     replicas = (number_of(other.actor), *_ids(lab, without=other))
     partitions: Partitions = dict.fromkeys(range(2), replicas)
-    await lab.create(SUBJECT, partitions)
+    await _created(lab, partitions)
     await _in_sync(lab, partitions)
     await leave(lab, other)
     await lab.until(lambda: _led_by_others(lab, partitions), f"other leaders of {SUBJECT}")
@@ -180,7 +188,7 @@ async def _reassign(lab: ReplicationLab, _other: BrokerNode) -> Asked:
     first, second, third = (*ids[at:], *ids[:at])
     before: Partitions = {0: (first, second), 1: (second, third)}
     after: Partitions = {0: (second, third), 1: (third, first)}
-    await lab.create(SUBJECT, before)
+    await _created(lab, before)
     await _in_sync(lab, before)
     payload = reassignment_payload([((SUBJECT, each), target) for each, target in after.items()])
     return Asked(lambda: lab.create_znode(REASSIGNMENT, payload), _target(lab, before), _target(lab, after))

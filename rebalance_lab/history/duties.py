@@ -7,7 +7,7 @@ for its metadata (`roles.inspector`); the runner lists the folders of each broke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rebalance_lab.history.events import Event, Kind, Layer, new_kind
 from rebalance_lab.history.files import History
@@ -30,13 +30,14 @@ Replicas = Mapping[str, Mapping[int, tuple[int, ...]]]
 @dataclass(frozen=True, slots=True)
 class Target:
     """How the cluster is to be once a duty is done. `brokers`: those that are registered. `topics`: all that exist,
-    with the replicas of their partitions; of those in `preferred` the first replica leads. `topic`: the one that the
-    duty is about, if it is about one."""
+    with the replicas of their partitions; of those in `preferred` the first replica leads. `settings`: of topics, those
+    that are looked at. `topic`: the one that the duty is about, if it is about one."""
 
     brokers: tuple[int, ...]
     topics: Replicas
     topic: str | None = None
     preferred: tuple[str, ...] = ()
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def detail(self) -> dict[str, object]:
         """Of the event that asks for the duty."""
@@ -49,6 +50,7 @@ class Target:
             "topics": topics,
             "topic": self.topic,
             "preferred": list(self.preferred),
+            "settings": {topic: dict(its) for topic, its in self.settings.items()},
         }
 
 
@@ -69,6 +71,7 @@ def target_of(asked: Event) -> Target:
         },
         topic=wanted["topic"],
         preferred=texts_in(wanted["preferred"]),
+        settings=wanted.get("settings", {}),
     )
 
 

@@ -16,7 +16,14 @@ from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.kernel import Flag, Future
 from rebalance_lab.roles.registered import RegisteredBrokers
 from rebalance_lab.roles.spec import NodeSpec, Role
-from rebalance_lab.wire.paths import BROKER_IDS, BROKER_TOPICS, DELETE_TOPICS, TOPIC_CONFIGS, topic_path
+from rebalance_lab.wire.paths import (
+    BROKER_IDS,
+    BROKER_TOPICS,
+    DELETE_TOPICS,
+    TOPIC_CONFIGS,
+    topic_config_path,
+    topic_path,
+)
 from rebalance_lab.world.errors import NoNode, SessionExpired
 from rebalance_lab.world.network import Address, NetworkError
 from rebalance_lab.world.ports import Children, Environment, Node, Reply, ZooKeeper
@@ -70,13 +77,14 @@ async def _look_again_and_again(
 
 
 async def _znodes(client: PipelinedClient) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """The children of the roots and of each topic's partitions, and the data of topics and states. Raises
-    SessionExpired."""
+    """The children of the roots and of each topic's partitions, and the data of topics, states and topics' settings.
+    Raises SessionExpired."""
     children = await _children(client, ROOTS)
     topics = [topic_path(each) for each in children.get(BROKER_TOPICS, ())]
     below = await _children(client, [f"{each}/partitions" for each in topics])
     states = [f"{folder}/{number}/state" for folder, numbers in below.items() for number in numbers]
-    paths = [*topics, *states]
+    settings = [topic_config_path(each) for each in children.get(TOPIC_CONFIGS, ())]
+    paths = [*topics, *states, *settings]
     answers = await client.ask_all([_get(each) for each in paths])
     data = {path: node.data.decode() for path, node in _there(paths, answers)}
     return {**children, **below}, data

@@ -52,12 +52,12 @@ DRAWN, ANY, NONE = "drawn", -1, 0
 #: meanwhile. A controller that is to die later dies when it is done.
 OPERATIONS: Mapping[Duty, int] = {
     Duty.CREATE: 11,
-    Duty.DELETE: 25,
+    Duty.DELETE: 26,
     Duty.GROW: 10,
     Duty.PREFERRED: 12,
     Duty.REASSIGN: 65,
     Duty.JOINS: 19,
-    Duty.SHUTDOWN: 18,
+    Duty.SHUTDOWN: 17,
     Duty.FAILS: 15,
 }
 

@@ -16,7 +16,9 @@ from rebalance_lab.history.events import EventId, Kind
 TOPIC = "/brokers/topics/t"
 STATE = f"{TOPIC}/partitions/0/state"
 
-CREATED = Target(brokers=(1, 2), topics={"t": {0: (1, 2)}}, topic="t")
+SETTINGS = "/config/topics/t"
+
+CREATED = Target(brokers=(1, 2), topics={"t": {0: (1, 2)}}, topic="t", settings={"t": {"retention.ms": "1000"}})
 DELETED = Target(brokers=(1, 2), topics={}, topic="t")
 
 
@@ -28,15 +30,20 @@ def state(leader: int, *isr: int) -> str:
     return json.dumps({"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": 0, "isr": isr})
 
 
+def settings(retention_ms: str) -> str:
+    return json.dumps({"version": 1, "config": {"retention.ms": retention_ms}})
+
+
 #: What an inspector sees of CREATED.
 SEEN: dict[str, Any] = {
     "children": {
         "/brokers/ids": ["1", "2"],
         "/brokers/topics": ["t"],
+        "/config/topics": ["t"],
         "/admin": ["delete_topics"],
         "/admin/delete_topics": [],
     },
-    "data": {TOPIC: assignment(1, 2), STATE: state(1, 1, 2)},
+    "data": {TOPIC: assignment(1, 2), STATE: state(1, 1, 2), SETTINGS: settings("1000")},
     "metadata": {each: {"brokers": [1, 2], "topics": {"t": {"0": [1, [1, 2], [1, 2]]}}} for each in ("1", "2")},
 }
 
@@ -114,6 +121,15 @@ def test_a_duty_that_is_done() -> None:
             "/admin/reassign_partitions is still there",
         ),
         (seen_with("children", "/brokers/topics", value=[]), "there are the topics [], and there should be ['t']"),
+        (seen_with("children", "/config/topics", value=["t", "u"]), "the settings of u are still there"),
+        (
+            seen_with("data", SETTINGS, value=settings("1")),
+            "t has the settings {'retention.ms': '1'}, and should have {'retention.ms': '1000'}",
+        ),
+        (
+            seen_with("data", SETTINGS, value=None),
+            "t has the settings {}, and should have {'retention.ms': '1000'}",
+        ),
         (seen_with("data", STATE, value=None), "t-0 has no state"),
         (seen_with("data", STATE, value=state(1, 1)), "t-0 has the ISR [1], and [1, 2] should be in sync"),
         (seen_with("data", STATE, value=state(3, 1, 2)), "t-0 is led by 3, which is none of [1, 2]"),
@@ -189,7 +205,8 @@ def deleted() -> Duties:
     story.znode(52, STATE, state(1, 1, 2))
     story.znode(110, STATE, kind=Kind.DELETED)
     seen = deepcopy(SEEN)
-    seen["children"]["/brokers/topics"], seen["data"] = [], {}
+    seen["children"]["/brokers/topics"] = seen["children"]["/config/topics"] = []
+    seen["data"] = {}
     for each in seen["metadata"].values():
         each["topics"] = {}
     story.look(200, seen)

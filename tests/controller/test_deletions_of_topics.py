@@ -20,6 +20,7 @@ from controller.stimuli import (
     BrokersRead,
     DeletionsRead,
     DropDeletion,
+    Instruction,
     Loaded,
     Log,
     RemoveTopic,
@@ -80,6 +81,15 @@ def test_a_deletion_is_taken_up_once_and_of_topics_that_exist() -> None:
     assert it.handle(DeletionsRead(["x"])) == [DropDeletion("x")]
     it.handle(DeletionsRead(["t"]))
     assert it.handle(DeletionsRead(["t"])) == []
+
+
+@pytest.mark.parametrize(("deletes", "ended"), [(True, RemoveTopic("x")), (False, DropDeletion("x"))])
+def test_what_a_controller_that_died_has_left_of_a_topic_is_removed(deletes: bool, ended: Instruction) -> None:
+    """Its znodes are gone, and its settings may not be; a later request for it is dropped."""
+    it = machine(deletes_topics=deletes)
+    assert it.handle(Loaded([broker(1)], {}, {}, deletions=["x"]))[-1] == ended
+    assert it.handle(TopicRemoved("x")) == []
+    assert it.handle(DeletionsRead(["x"])) == [DropDeletion("x")]
 
 
 def test_a_topic_without_replicas_is_removed_at_once() -> None:

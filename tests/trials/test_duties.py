@@ -51,6 +51,7 @@ def test_without_a_kill_each_duty_is_done_with_so_many_operations(duty: Duty) ->
         (Duty.CREATE, 5, "multi: check /controller_epoch, create /brokers/topics/t2/partitions/0/state"),
         (Duty.DELETE, 6, "StopReplica to broker"),
         (Duty.DELETE, 19, "multi: check /controller_epoch, delete /brokers/topics/t2"),
+        (Duty.DELETE, 21, "multi: check /controller_epoch, delete /config/topics/t2"),
         (Duty.GROW, 8, "UpdateMetadata to broker"),
         (Duty.PREFERRED, 3, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/0/state"),
         (Duty.JOINS, 5, "UpdateMetadata to broker"),
@@ -113,9 +114,9 @@ def moved(kill_at: int, *, seed: int = 1, awaits_deletion: bool = True) -> tuple
     [
         (3, "multi: check /controller_epoch, set /brokers/topics/t2"),
         (5, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/0/state"),
-        (26, "StopReplica to broker"),
+        (27, "StopReplica to broker"),
         # the leader of t2-1 moves while t2-0 ends: what is written of the topic must still name the old replica
-        (43, "UpdateMetadata to broker"),
+        (44, "UpdateMetadata to broker"),
     ],
 )
 def test_a_reassignment_that_awaits_deletion_is_done(kill_at: int, operation: str) -> None:
