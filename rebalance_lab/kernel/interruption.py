@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,8 +12,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
+from typing import Any, cast
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,6 +23,25 @@ STANDSTILL_S = 30.0
 
 #: After this time a signal is sent again whose exception was lost, or which the main thread has not noticed.
 _AGAIN_S = 0.05
+
+#: Functions that have taken a lock before they enter the block that gives it back, and one that has started a process
+#: before it is known. An exception between the two would leave the lock taken for ever.
+_DELICATE: frozenset[CodeType] = frozenset(
+    cast("FunctionType", each).__code__
+    for each in (
+        threading.Condition.__enter__,
+        threading.Condition.__exit__,
+        threading.Condition.wait,
+        threading.Condition._release_save,  # type: ignore[attr-defined]
+        threading.Condition._acquire_restore,  # type: ignore[attr-defined]
+        subprocess.Popen._execute_child,  # type: ignore[attr-defined]
+        subprocess.Popen._internal_poll,  # type: ignore[attr-defined]
+        subprocess.Popen._wait,  # type: ignore[attr-defined]
+    )
+)
+
+#: How often a signal is put off at most that arrives in one of them.
+_PUT_OFF = 100
 
 
 class Interrupted(KeyboardInterrupt):
@@ -39,6 +59,7 @@ class Interruption:
         self.number: signal.Signals | None = None
         self._is_over = False
         self._lost = False
+        self._put_off: list[tuple[FrameType, int]] = []
         self._breaks: list[Callable[[], object]] = []
 
     @contextmanager
@@ -53,13 +74,26 @@ class Interruption:
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended. Python
-        drops as well what is raised within `on_unraisable`: there a signal waits until it is sent again."""
+        drops as well what is raised within `on_unraisable`: there a signal waits until it is sent again, and so it does
+        in a function that must not stop half-way."""
         if not self._is_over and (self.number is None or self._lost) and not _is_noting(frame):
+            if frame is not None and self._is_put_off(frame):
+                return  # `insist` sends it again
+            self._put_off.clear()
             self.number = signal.Signals(number)
             self._lost = False
             # It may come between the making of a coroutine and its start, of which Python would warn at the end.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             raise Interrupted(self.number)
+
+    def _is_put_off(self, frame: FrameType) -> bool:
+        """Whether the main thread must not be interrupted where it is. It may be if it is still there when the signal
+        is sent again: it waits then, and has not got what it waits for."""
+        place = frame, frame.f_lasti
+        if frame.f_code not in _DELICATE or place in self._put_off[-1:] or len(self._put_off) >= _PUT_OFF:
+            return False
+        self._put_off.append(place)
+        return True
 
     def on_unraisable(self, before: Callable[[Any], object], raised: Any) -> None:
         """Python drops an exception that is raised in a finalizer. The signal is sent again then. After a signal other

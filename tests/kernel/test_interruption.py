@@ -5,15 +5,24 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from rebalance_lab.kernel import interruption
-from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, breaking_off, interruptible, undisturbed
+from rebalance_lab.kernel.interruption import (
+    SIGNALS,
+    Interrupted,
+    Interruption,
+    breaking_off,
+    interruptible,
+    undisturbed,
+)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -242,3 +251,42 @@ def test_a_coroutine_that_an_interruption_kept_from_starting_is_no_matter_for_us
         interrupted()
     gc.collect()
     assert not [each for each in recwarn if "never awaited" in str(each.message)]
+
+
+def test_a_lock_that_a_signal_meets_is_given_back() -> None:
+    """Without being put off, four signals in ten leave the lock taken: `Condition.__enter__` has it, and the block that
+    gives it back has not begun."""
+    condition = threading.Condition(threading.Lock())
+
+    def work(signal_after_s: float) -> None:
+        threading.Timer(signal_after_s, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        while True:
+            with condition:
+                pass
+
+    for each in range(12):
+        with pytest.raises(Interrupted), interruptible():
+            work(each / 10_000)
+        assert condition.acquire(timeout=1), f"still taken after a signal in round {each}"
+        condition.release()
+
+
+def test_a_wait_is_interrupted_when_the_signal_is_sent_again() -> None:
+    """It is put off once, because what waits has the same frame as what has just got a lock."""
+    condition = threading.Condition()
+    waiting = threading.Thread(target=lambda: condition.acquire() and condition.wait(60))
+    waiting.start()
+
+    def frame() -> FrameType:
+        return sys._current_frames()[waiting.ident or 0]
+
+    while frame().f_code is not threading.Condition.wait.__code__:
+        time.sleep(0.001)
+    interruption, waits = Interruption(), frame()
+    interruption.on_signal(signal.SIGTERM, waits)
+    assert interruption.number is None
+    with pytest.raises(Interrupted):
+        interruption.on_signal(signal.SIGTERM, waits)
+    with condition:
+        condition.notify()
+    waiting.join()
