@@ -47,8 +47,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A run of some tiers begins with the files that hold the tests with the longest limits, so that none of them is the
-    last, for which the other processes wait."""
+    """A run of some tiers begins with the files that hold the tests with the longest limits, so that none of them is
+    the last, for which the other processes wait."""
     for item in items:
         marked = {each.name for each in item.iter_markers()}
         for tier in marked.intersection(TIERS):
