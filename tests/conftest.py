@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tiers import TIERS, may_hold, tiers_of
+from tiers import TIERS, may_hold
 
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.session import LocalSpark
@@ -40,15 +40,15 @@ SLOW_LIMIT_S = 580
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`pytest -m slow`, and the like, imports only the files in which tests of that tier can be."""
-    tiers = tiers_of(config.option.markexpr)
-    if tiers and collection_path.suffix == ".py" and not any(may_hold(collection_path, each) for each in tiers):
+    tier = config.option.markexpr
+    if tier in TIERS and collection_path.suffix == ".py" and not may_hold(collection_path, tier):
         return True
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A run of some tiers begins with the files that hold the tests with the longest limits, so that none of them is
-    the last, for which the other processes wait."""
+    """A run of one tier begins with the files that hold the tests with the longest limits, so that none of them is the
+    last, for which the other processes wait."""
     for item in items:
         marked = {each.name for each in item.iter_markers()}
         for tier in marked.intersection(TIERS):
@@ -56,12 +56,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.path}: name pytest.mark.{tier} in it, or `pytest -m {tier}` misses it")
         if "slow" in marked and "timeout" not in marked:
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
-    tiers = tiers_of(config.option.markexpr)
-    if tiers:
+    tier = config.option.markexpr
+    if tier in TIERS:
         limits_s: dict[Path, float] = {}
         for item in items:
             limit = item.get_closest_marker("timeout")
-            if limit is not None and any(map(item.get_closest_marker, tiers)):
+            if limit is not None and item.get_closest_marker(tier):
                 limits_s[item.path] = max(limit.args[0], limits_s.get(item.path, 0))
         items.sort(key=lambda item: -limits_s.get(item.path, 0))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tiers
-from tiers import TESTS, TIERS, may_hold, tiers_of
+from tiers import TESTS, TIERS, may_hold
 
 WORLD = TESTS / "world"
 
@@ -57,17 +57,3 @@ def test_a_marker_that_no_run_of_its_tier_would_find_is_an_error(tmp_path: Path,
     )
     assert ended.returncode == code, ended.stdout + ended.stderr
     assert (code == 0) or "name pytest.mark.docker in it" in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("expression", "tiers"),
-    [
-        ("kafka", ("kafka",)),
-        ("docker or kafka", ("docker", "kafka")),
-        ("docker or kafka or nothing", ()),
-        ("not slow", ()),
-        ("", ()),
-    ],
-)
-def test_the_tiers_of_a_run(expression: str, tiers: tuple[str, ...]) -> None:
-    assert tiers_of(expression) == tiers

@@ -1,5 +1,5 @@
-"""Which test files a run of some tiers looks at. The import of all of them takes ten seconds of CPU time, and of those
-of one tier a third of that at most."""
+"""Which test files a run of one tier looks at. The import of all of them takes ten seconds of CPU time, and of those of
+one tier a third of that at most."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ TESTS = Path(__file__).parents[1]
 
 #: Each is the name of a marker; the default tier has none.
 TIERS = ("browser", "cluster", "compat", "docker", "kafka", "slow")
-
-
-def tiers_of(expression: str) -> tuple[str, ...]:
-    """The tiers that `pytest -m` was given: one, or several with `or` between them. None for another expression."""
-    named = tuple(expression.split(" or "))
-    return named if set(named) <= set(TIERS) else ()
 
 
 @cache
