@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -24,8 +26,8 @@ STANDSTILL_S = 30.0
 #: After this time a signal is sent again whose exception was lost, or which the main thread has not noticed.
 _AGAIN_S = 0.05
 
-#: Functions that have taken a lock before they enter the block that gives it back, and one that has started a process
-#: before it is known. An exception between the two would leave the lock taken for ever.
+#: Functions that have taken a lock, entered a block or ended a process, and have not noted it yet. After an exception
+#: there the lock would stay taken, and the block would never be left.
 _DELICATE: frozenset[CodeType] = frozenset(
     cast("FunctionType", each).__code__
     for each in (
@@ -34,9 +36,21 @@ _DELICATE: frozenset[CodeType] = frozenset(
         threading.Condition.wait,
         threading.Condition._release_save,  # type: ignore[attr-defined]
         threading.Condition._acquire_restore,  # type: ignore[attr-defined]
+        logging._acquireLock,  # type: ignore[attr-defined]
+        logging.Handler.acquire,
         subprocess.Popen._execute_child,  # type: ignore[attr-defined]
         subprocess.Popen._internal_poll,  # type: ignore[attr-defined]
+        subprocess.Popen._try_wait,  # type: ignore[attr-defined]
         subprocess.Popen._wait,  # type: ignore[attr-defined]
+        contextlib.ExitStack.enter_context,
+        contextlib.ExitStack.callback,
+        contextlib.ExitStack.__exit__,
+        contextlib.ExitStack._push_cm_exit,  # type: ignore[attr-defined]
+        contextlib.ExitStack._push_exit_callback,  # type: ignore[attr-defined]
+        contextlib.ExitStack._create_exit_wrapper,  # type: ignore[attr-defined]
+        contextlib.ExitStack._create_cb_wrapper,  # type: ignore[attr-defined]
+        contextlib._GeneratorContextManager.__enter__,
+        contextlib._GeneratorContextManager.__exit__,
     )
 )
 

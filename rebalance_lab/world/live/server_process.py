@@ -148,8 +148,8 @@ class EmbeddedZooKeeper(ServerProcess):
                 port = reserved.number
             flags = (f"-Xmx{heap_mb}m",) if heap_mb else ()
             server = cls("zookeeper", data_dir.absolute(), port, tick_ms, flags)
-            server.launch()
             try:
+                server.launch()
                 server.wait_until_serving()
             except BaseException:
                 server.kill()

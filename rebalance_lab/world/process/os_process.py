@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from rebalance_lab.kernel.interruption import undisturbed
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.process.managed import ManagedProcess
 from rebalance_lab.world.process.states import (
@@ -50,7 +51,8 @@ class OsProcess(ManagedProcess):
         if self.state is not RunState.GONE:
             raise EmbeddedServerError(f"{self.name} runs already: {self.describe()}")
         self.kill()  # one that has ended is waited for, so that no zombie stays
-        with output.open("ab" if append else "wb") as written:
+        # A process must not be started without being known.
+        with output.open("ab" if append else "wb") as written, undisturbed():
             self._popen = subprocess.Popen(
                 command,
                 stdin=stdin,

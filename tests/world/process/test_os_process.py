@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from rebalance_lab.kernel.interruption import Interrupted, interruptible
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.process import os_process
 from rebalance_lab.world.process.os_process import OsProcess
 from rebalance_lab.world.process.states import RunState
 
@@ -91,3 +97,20 @@ def test_a_process_that_ends_in_the_same_moment_is_asked_in_vain(sleeper: Sleepe
     popen.terminate = sleeper.kill  # type: ignore[method-assign]
     sleeper.terminate()
     assert sleeper.ended
+
+
+def test_a_signal_while_it_is_being_started_leaves_it_known(sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child exists, and Popen waits until it has become another program."""
+
+    def slow() -> Callable[[], None]:
+        return lambda: time.sleep(0.5)
+
+    monkeypatch.setattr(os_process, "die_with_parent", slow)
+
+    def launch() -> None:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        sleeper.launch()
+
+    with interruptible(), pytest.raises(Interrupted):
+        launch()
+    assert sleeper.state is RunState.ALIVE
