@@ -29,7 +29,7 @@ class Deletions:
         settings: ControllerSettings,
     ) -> None:
         self._enabled = settings.deletes_topics
-        self._deletes_stateless = settings.form.deletes_stateless
+        self._form = settings.form
         self._cluster = cluster
         self._elections = elections
         self._batch = batch
@@ -42,8 +42,10 @@ class Deletions:
         after it had removed the rest. `go_on` begins with the others."""
         wanted = {each for each in topics if self._enabled and each in self._cluster.topics}
         self._cluster.deleting |= wanted
-        ends = RemoveTopic if at_failover and self._enabled else DropDeletion
-        return [ends(each) for each in sorted(set(topics) - wanted)]
+        gone = sorted(set(topics) - wanted)
+        if not self._enabled or not at_failover:
+            return [DropDeletion(each) for each in gone]
+        return [RemoveTopic(each) for each in gone if self._form.ends_deletions_without_topic]
 
     def came(self, brokers: Collection[int]) -> list[Instruction]:
         """Go on with topics that have replicas on brokers that came."""
@@ -135,7 +137,7 @@ class Deletions:
         a partition without a state cannot, so that the topic is never deleted (KAFKA-6650)."""
         found = self._cluster.replicas_in(partitions, ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE)
         stateless = {each.partition for each in found if each.partition not in self._cluster.stored}
-        if self._deletes_stateless or not stateless:
+        if self._form.deletes_stateless or not stateless:
             return found, []
         told = [
             Log(f"partition {topic}-{number} is to be deleted, and has no state: its topic stays")

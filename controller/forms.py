@@ -11,6 +11,7 @@
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
 | state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
 | topic of which a state has been deleted | is never deleted | the same | is deleted (from 2.0 on) |
+| topic of which only settings are left, at failover | they stay, and the request | its deletion is ended | the same |
 
 Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), in `KafkaController` and
 `kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), in `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0) and in
@@ -54,3 +55,10 @@ class ControllerForm(StrEnum):
     def deletes_stateless(self) -> bool:
         """Whether the replicas of a partition without a state can be deleted, as from 2.0 on (KAFKA-6650)."""
         return self is ControllerForm.V2_1
+
+    @property
+    def ends_deletions_without_topic(self) -> bool:
+        """Whether a new controller ends a deletion whose topic has no znode any more. One of 0.8.2 looks for a listener
+        that it has never set (`PartitionStateMachine.deregisterPartitionChangeListener`), and its thread for deletions
+        ends; here it only lets the request be."""
+        return self is not ControllerForm.V0_8_2

@@ -8,10 +8,11 @@ controller elects only
 - to have the first of the assignment lead, which is in sync (whether anybody has asked for that is not judged);
 - if the partition is being reassigned.
 
-It takes a replica out of the ISR only if that one is gone, or the partition is being reassigned. What has happened
-counts from the time when the writer of the state before last asked who is registered; if its requests are not recorded,
-from the trial's beginning. A controller that has lost its connection since it wrote last is not judged: it may not know
-that its write was done, and elects again.
+It takes a replica out of the ISR only if that one is gone, or the partition is being reassigned. What is gone must be
+news to the controller: it is still gone when the controller last asks who is registered, or it went after the time
+before. If these requests are not recorded, whatever was gone before counts. Not judged are topics that are being
+deleted, whose ISRs Kafka empties first, and a controller whose last write of the state was not answered: it may not
+know that it was done, and elects again.
 
 Witness: the last state that a controller has written before, and the election.
 """
@@ -31,20 +32,19 @@ from rebalance_lab.checks.phases import before_closing
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
-from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch, read_assignment
-from rebalance_lab.wire.paths import BROKER_IDS, REASSIGNMENT
+from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch, read_assignment, read_reassignment
+from rebalance_lab.wire.paths import BROKER_IDS, DELETE_TOPICS, REASSIGNMENT, partition_of_state
 
 
 class Raised(NamedTuple):
     """A leader epoch that was raised. `former`: the write of the epoch before; `before`, `after`: the states around the
-    change. `since_us`: from when on what has happened counts."""
+    change."""
 
     partition: Place
     former: Event
     event: Event
     before: LeaderIsrAndControllerEpoch
     after: LeaderIsrAndControllerEpoch
-    since_us: float
 
 
 def judge(history: History) -> Finding:
@@ -61,15 +61,16 @@ def judge(history: History) -> Finding:
 
 @once
 def raised(history: History) -> list[Raised]:
-    """All of the trial, but for those by a controller that has lost its connection."""
+    """All of the trial that are judged."""
     found = []
     for place, states in lives(history):
         former = states[0][0]
         for (_, before), (event, after) in pairwise(states):
             if after.leader_epoch <= before.leader_epoch:
                 continue
-            if before_closing(history, event) and not _may_repeat(history, former, event):
-                found.append(Raised(place, former, event, before, after, _known_since_us(history, former)))
+            each = Raised(place, former, event, before, after)
+            if before_closing(history, event) and not _is_deleted(history, each) and not _may_repeat(history, each):
+                found.append(each)
             former = event
     return found
 
@@ -94,12 +95,17 @@ _WAS_THERE = "which was registered all the time, and had not asked to shut down"
 
 
 def _gone(history: History, each: Raised, broker: int) -> bool:
-    """Whether a broker, or its replica, was absent at some time of which the controller may have known."""
+    """Whether a broker, or its replica, is or was gone, and that is news to the controller."""
     known = absences(history).get(broker)
     if known is None:
         return True
-    times = [*known, *replica_absences(history, broker, each.partition)]
-    return any(one.overlaps(each.since_us, each.event.at_us) for one in times)
+    last_us, before_us = _looks_before(history, each.event)
+    slack_us = 0 if history.trial.world == "simulated" else TOLERANCE_US
+    return any(
+        one.begin_us <= each.event.at_us + slack_us
+        and (one.end_us >= last_us - slack_us or one.begin_us >= before_us - slack_us)
+        for one in [*known, *replica_absences(history, broker, each.partition)]
+    )
 
 
 def _is_preferred(history: History, each: Raised) -> bool:
@@ -108,33 +114,73 @@ def _is_preferred(history: History, each: Raised) -> bool:
     return replicas[:1] == (first,) and first in each.before.isr and first != each.before.leader
 
 
-# -- what the controller may know ---------------------------------------------------------------
+# -- what the controller knows ------------------------------------------------------------------
 
 
-def _known_since_us(history: History, former: Event) -> float:
-    """When the writer of a state asked for the last time before it who is registered."""
-    its = _looks(history).get(actor_by_session(history).get(former.session), [])
-    return max((each.at_us for each in its if each.at_us <= former.at_us), default=-math.inf)
+def _looks_before(history: History, event: Event) -> tuple[float, float]:
+    """When the writer of a state asked for the last time before it who is registered, and for the time before that. A
+    new controller has asked once. If its requests are not recorded, at the trial's beginning."""
+    asked = _looks(history).get(event.session, [])
+    its = [each.at_us for each in asked if each.at_us <= event.at_us]
+    if not its:
+        return -math.inf, -math.inf
+    return its[-1], its[-2] if len(its) > 1 else math.inf
 
 
 @once
 def _looks(history: History) -> dict[str | None, list[Event]]:
-    """The requests of each node to list `/brokers/ids`."""
+    """The requests to list `/brokers/ids`, of each session."""
     asked = (each for each in events_of(history, Kind.INVOKED) if (each.of("op"), each.of("path")) == _LOOK)
-    return grouped(asked, lambda each: each.actor)
+    return grouped(asked, lambda each: each.session)
 
 
 _LOOK = ("children", BROKER_IDS)
 
 
-def _may_repeat(history: History, former: Event, event: Event) -> bool:
-    """Whether the writer of both states has lost its connection between them."""
-    if former.session != event.session:
-        return False
-    return any(
-        each.session == event.session and former.at_us - TOLERANCE_US <= each.at_us <= event.at_us + TOLERANCE_US
-        for each in events_of(history, Kind.DISCONNECTED)
-    )
+def _may_repeat(history: History, each: Raised) -> bool:
+    """Whether the writer has asked for another write of this state before, and that was not answered."""
+    writer = actor_by_session(history).get(each.event.session)
+    its = [one for one in _writes(history).get((writer, each.partition), []) if one.at_us <= each.event.at_us]
+    return len(its) > 1 and (its[-2].actor, its[-2].n) not in _answered(history)
+
+
+@once
+def _writes(history: History) -> dict[tuple[str | None, Place], list[Event]]:
+    """The requests of each node to write a state."""
+    found: dict[tuple[str | None, Place], list[Event]] = {}
+    for event in events_of(history, Kind.INVOKED):
+        parts = event.of("parts")
+        paths = [str(part[-1]) for part in parts] if isinstance(parts, list | tuple) else [str(event.of("path"))]
+        if event.of("op") in ("set", "multi"):
+            for named in filter(None, map(partition_of_state, paths)):
+                found.setdefault((event.actor, Place(*named)), []).append(event)
+    return found
+
+
+@once
+def _answered(history: History) -> set[tuple[str, object]]:
+    return {(event.actor, event.of("of")) for event in events_of(history, Kind.OK, Kind.FAILED_OP)}
+
+
+# -- deletions ----------------------------------------------------------------------------------
+
+
+def _is_deleted(history: History, each: Raised) -> bool:
+    """Whether the topic was to be deleted at some time since the former write."""
+    asked = _deletions(history).get(f"{DELETE_TOPICS}/{each.partition.topic}", [])
+    return any(span.overlaps(each.former.at_us, each.event.at_us) for span in asked)
+
+
+@once
+def _deletions(history: History) -> dict[str, list[Span]]:
+    """When each request to delete a topic was there, by its path."""
+    events = events_of(history, Kind.CREATED, Kind.DELETED)
+    its = grouped((each for each in events if str(each.of("path")).startswith(f"{DELETE_TOPICS}/")), _path)
+    return {path: spans((each, each.kind is Kind.CREATED) for each in found) for path, found in its.items()}
+
+
+def _path(event: Event) -> str:
+    return str(event.of("path"))
 
 
 # -- reassignments ------------------------------------------------------------------------------
@@ -144,16 +190,23 @@ def _is_reassigned(history: History, each: Raised) -> bool:
     """Whether the partition was being reassigned, or its replicas changed, at some time since the former write."""
     if replicas_at(history, each.partition, each.former) != replicas_at(history, each.partition, each.event):
         return True
-    spans = [*_requests(history), *_under_way(history).get(each.partition, [])]
-    return any(span.overlaps(each.former.at_us, each.event.at_us) for span in spans)
+    times = [*_requests(history).get(each.partition, []), *_under_way(history).get(each.partition, [])]
+    return any(span.overlaps(each.former.at_us, each.event.at_us) for span in times)
 
 
 @once
-def _requests(history: History) -> list[Span]:
-    """When `/admin/reassign_partitions` was there."""
-    events = events_of(history, Kind.CREATED, Kind.DELETED)
-    its = ((each, each.kind is Kind.CREATED) for each in events if each.of("path") == REASSIGNMENT)
-    return spans(its)
+def _requests(history: History) -> dict[Place, list[Span]]:
+    """When `/admin/reassign_partitions` named each partition."""
+    events = events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED)
+    its = [(each, _named_in(each)) for each in events if each.of("path") == REASSIGNMENT]
+    places = {place for _, named in its for place in named}
+    return {place: spans((each, place in named) for each, named in its) for place in places}
+
+
+def _named_in(event: Event) -> set[Place]:
+    if event.kind is Kind.DELETED:
+        return set()
+    return {Place(*named) for named in read_reassignment(str(event.of("data")).encode())}
 
 
 @once

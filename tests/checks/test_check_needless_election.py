@@ -13,6 +13,7 @@ from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.checks.broker_absences import Span, absences
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
+from rebalance_lab.wire.cluster import reassignment_payload
 
 REASSIGNMENT = "/admin/reassign_partitions"
 
@@ -100,15 +101,35 @@ def test_leaders_change_an_isr_in_their_own_epoch() -> None:
     assert not CHECKS["needless_election"].applies(story.history())
 
 
-@pytest.mark.parametrize(("look_ms", "outcome"), [(170, Outcome.VIOLATED), (140, Outcome.CLEAN)])
-def test_what_the_last_writer_has_looked_at_does_not_count(look_ms: int, outcome: Outcome) -> None:
+def bounced(*looks_ms: int) -> Reign:
+    """b1 goes and comes back; the controller asks who is registered at these times, and elects it again."""
     story = Reign()
     story.unregistered(150, 1)
     story.registered(160, 1, "0x11")
-    story.look(look_ms)
-    story.written(190, 1, 1, 1, 2, 3)
-    story.written(300, 1, 2, 1, 2, 3)
+    for ms in looks_ms:
+        story.look(ms)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("looks_ms", "outcome"),
+    [
+        ((155,), Outcome.CLEAN),  # it is gone when the controller looks
+        ((170,), Outcome.CLEAN),  # it has gone and come back since the look before
+        ((155, 170), Outcome.VIOLATED),  # the controller has acted on it before
+        ((170, 180), Outcome.VIOLATED),
+    ],
+)
+def test_what_is_gone_must_be_news(looks_ms: tuple[int, ...], outcome: Outcome) -> None:
+    story = bounced(*looks_ms)
+    story.written(300, 1, 1, 1, 2, 3)
     assert story.judged().outcome is outcome
+
+
+def test_to_a_new_controller_what_was_gone_before_it_is_no_news() -> None:
+    story = bounced(155)
+    story.add(200, "b2", Kind.INVOKED, session="0x2", group=None, detail={"op": "children", "path": "/brokers/ids"})
+    wrong(story, story.state(300, 1, 1, 1, 2, 3, session="0x2"), "leader 1 is elected again")
 
 
 def test_without_recorded_looks_all_that_has_happened_counts() -> None:
@@ -179,11 +200,30 @@ def test_one_without_a_leader_may_get_one() -> None:
     assert story.judged().outcome is Outcome.CLEAN
 
 
-def test_a_controller_that_has_lost_its_connection_may_repeat_itself() -> None:
+@pytest.mark.parametrize(("answered", "applies"), [(False, False), (True, True)])
+def test_a_controller_whose_write_was_not_answered_may_repeat_it(answered: bool, applies: bool) -> None:
     story = Reign()
-    story.add(150, "b1", Kind.DISCONNECTED, session="0x1", group=None)
+    writes = {"op": "multi", "parts": [["check", "/controller_epoch"], ["set", "/brokers/topics/t/partitions/0/state"]]}
+    asked = story.add(99, "b1", Kind.INVOKED, session="0x1", group=None, detail=writes)
+    if answered:
+        story.add(101, "b1", Kind.OK, session="0x1", group=None, detail={"op": "multi", "of": asked[1]})
+    story.add(199, "b1", Kind.INVOKED, session="0x1", group=None, detail=writes)
     story.written(200, 1, 1, 1, 2, 3)
+    assert CHECKS["needless_election"].applies(story.history()) is applies
+
+
+def test_a_topic_that_is_being_deleted_is_not_judged() -> None:
+    """Kafka takes the replicas that it deletes out of the ISR first."""
+    story = Reign()
+    story.registry(150, Kind.CREATED, "/admin/delete_topics/t", "0x9", group=None)
+    story.written(200, -1, 1, 2, 3)
     assert not CHECKS["needless_election"].applies(story.history())
+
+
+def test_a_topic_of_another_name_that_is_being_deleted_is_no_excuse() -> None:
+    story = Reign()
+    story.registry(150, Kind.CREATED, "/admin/delete_topics/t2", "0x9", group=None)
+    wrong(story, story.written(200, 1, 1, 1, 2, 3), "leader 1 is elected again")
 
 
 def reassigned(story: Reign, ms: float, *replicas: int, adding: tuple[int, ...] = ()) -> None:
@@ -213,10 +253,14 @@ def test_once_it_has_been_reassigned_it_may_not_rise_any_more() -> None:
     wrong(story, story.written(200, 1, 2, 1, 2, 3), "leader 1 is elected again")
 
 
-@pytest.mark.parametrize(("gone_ms", "outcome"), [(150, Outcome.CLEAN), (90, Outcome.VIOLATED)])
-def test_while_a_request_to_reassign_is_there(gone_ms: int, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("named", "gone_ms", "outcome"),
+    [("t", 150, Outcome.CLEAN), ("t", 90, Outcome.VIOLATED), ("u", 150, Outcome.VIOLATED)],
+)
+def test_while_a_request_names_the_partition(named: str, gone_ms: int, outcome: Outcome) -> None:
     story = Reign()
-    story.registry(50, Kind.CREATED, REASSIGNMENT, "0x9", group=None)
+    request = {"data": reassignment_payload([((named, 0), (1, 2, 3))]).decode()}
+    story.registry(50, Kind.CREATED, REASSIGNMENT, "0x9", detail=request, group=None)
     story.registry(gone_ms, Kind.DELETED, REASSIGNMENT, "0x1", group=None)
     story.written(200, 1, 1, 1, 2, 3)
     assert story.judged().outcome is outcome

@@ -83,11 +83,22 @@ def test_a_deletion_is_taken_up_once_and_of_topics_that_exist() -> None:
     assert it.handle(DeletionsRead(["t"])) == []
 
 
-@pytest.mark.parametrize(("deletes", "ended"), [(True, RemoveTopic("x")), (False, DropDeletion("x"))])
-def test_what_a_controller_that_died_has_left_of_a_topic_is_removed(deletes: bool, ended: Instruction) -> None:
+@pytest.mark.parametrize(
+    ("form", "deletes", "ended"),
+    [
+        ("2.1", True, [RemoveTopic("x")]),
+        ("1.1", True, [RemoveTopic("x")]),
+        ("0.8.2", True, []),
+        ("2.1", False, [DropDeletion("x")]),
+    ],
+)
+def test_what_a_controller_that_died_has_left_of_a_topic_is_removed(
+    form: str, deletes: bool, ended: list[Instruction]
+) -> None:
     """Its znodes are gone, and its settings may not be; a later request for it is dropped."""
-    it = machine(deletes_topics=deletes)
-    assert it.handle(Loaded([broker(1)], {}, {}, deletions=["x"]))[-1] == ended
+    it = machine(deletes_topics=deletes, form=ControllerForm(form))
+    found = it.handle(Loaded([broker(1)], {}, {}, deletions=["x"]))
+    assert [each for each in found if isinstance(each, RemoveTopic | DropDeletion)] == ended
     assert it.handle(TopicRemoved("x")) == []
     assert it.handle(DeletionsRead(["x"])) == [DropDeletion("x")]
 
