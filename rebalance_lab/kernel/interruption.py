@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import CodeType, FrameType, FunctionType
-from typing import Any, cast
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -29,29 +29,18 @@ _AGAIN_S = 0.05
 #: Functions that have taken a lock, entered a block or ended a process, and have not noted it yet. After an exception
 #: there the lock would stay taken, and the block would never be left.
 _DELICATE: frozenset[CodeType] = frozenset(
-    cast("FunctionType", each).__code__
-    for each in (
-        threading.Condition.__enter__,
-        threading.Condition.__exit__,
-        threading.Condition.wait,
-        threading.Condition._release_save,  # type: ignore[attr-defined]
-        threading.Condition._acquire_restore,  # type: ignore[attr-defined]
-        logging._acquireLock,  # type: ignore[attr-defined]
-        logging.Handler.acquire,
-        subprocess.Popen._execute_child,  # type: ignore[attr-defined]
-        subprocess.Popen._internal_poll,  # type: ignore[attr-defined]
-        subprocess.Popen._try_wait,  # type: ignore[attr-defined]
-        subprocess.Popen._wait,  # type: ignore[attr-defined]
-        contextlib.ExitStack.enter_context,
-        contextlib.ExitStack.callback,
-        contextlib.ExitStack.__exit__,
-        contextlib.ExitStack._push_cm_exit,  # type: ignore[attr-defined]
-        contextlib.ExitStack._push_exit_callback,  # type: ignore[attr-defined]
-        contextlib.ExitStack._create_exit_wrapper,  # type: ignore[attr-defined]
-        contextlib.ExitStack._create_cb_wrapper,  # type: ignore[attr-defined]
-        contextlib._GeneratorContextManager.__enter__,
-        contextlib._GeneratorContextManager.__exit__,
+    found.__code__
+    for owner, names in (
+        (threading.Condition, ("__enter__", "__exit__", "wait", "_release_save", "_acquire_restore")),
+        (logging.Handler, ("acquire",)),
+        (logging, ("_acquireLock",)),  # up to Python 3.12
+        (subprocess.Popen, ("_execute_child", "_internal_poll", "_try_wait", "_wait")),
+        (contextlib.ExitStack, ("enter_context", "callback", "__exit__", "_push_cm_exit", "_push_exit_callback")),
+        (contextlib.ExitStack, ("_create_exit_wrapper", "_create_cb_wrapper")),
+        (contextlib._GeneratorContextManager, ("__enter__", "__exit__")),
     )
+    for name in names
+    if isinstance(found := getattr(owner, name, None), FunctionType)
 )
 
 #: How often a signal is put off at most that arrives in one of them.
@@ -101,8 +90,8 @@ class Interruption:
             raise Interrupted(self.number)
 
     def _is_put_off(self, frame: FrameType) -> bool:
-        """Whether the main thread must not be interrupted where it is. It may be if it is still there when the signal
-        is sent again: it waits then, and has not got what it waits for."""
+        """Whether the main thread must not be interrupted where it is. If it is in the same place when the signal is
+        sent again, it most likely waits there, and may be interrupted."""
         place = frame, frame.f_lasti
         if frame.f_code not in _DELICATE or place in self._put_off[-1:] or len(self._put_off) >= _PUT_OFF:
             return False
@@ -122,6 +111,7 @@ class Interruption:
         """The block has ended, if only by an error that the first signal caused: no signal counts any more, and nothing
         is sent again."""
         self._is_over = True
+        self._put_off.clear()
 
     def insist(self, arrivals: int, main: int) -> None:
         """Send signals again to the thread `main` until it notices them. `arrivals`: the file descriptor at which
