@@ -1,9 +1,9 @@
 """What brokers record of partitions with replicas, and of their controllers.
 
 *Belief*: which replica leads, which are in sync and what is committed, as a broker has it in memory. *Effect*: what was
-written to a log, and cut off it. The *registry* has the state znodes, `/controller` and `/controller_epoch`. Events of
-replicas carry topic and partition; `member` is the broker's name. A belief ends with the next one, and with the
-broker's process.
+written to a log, and cut off it. *Op*: what a broker asks of its controller. The *registry* has the state znodes,
+`/controller` and `/controller_epoch`. Events of replicas carry topic and partition; `member` is the broker's name. A
+belief ends with the next one, and with the broker's process.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ CONTROLS = new_kind("controls", Layer.BELIEF)
 CONTROLS_NO_MORE = new_kind("controls-no-more", Layer.BELIEF)
 
 #: From here the broker asks the controller to have others lead what it leads, because it is to close.
-SHUTS_DOWN = new_kind("shuts-down", Layer.EFFECT)
+SHUTS_DOWN = new_kind("shuts-down", Layer.OP)
 
 #: By the names under which a broker reports them.
 REPLICA_KINDS: dict[str, Kind] = {

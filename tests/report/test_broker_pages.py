@@ -107,7 +107,7 @@ def test_each_kind_of_brokers_events_has_words() -> None:
     for kind in REPLICA_KINDS.values():
         assert words.of(kind).deed, kind
         assert words.of(kind).alone != "Allowed by itself.", kind
-    assert {LAYER_OF[kind] for kind in REPLICA_KINDS.values()} == {Layer.BELIEF, Layer.EFFECT}
+    assert {LAYER_OF[kind] for kind in REPLICA_KINDS.values()} == {Layer.BELIEF, Layer.EFFECT, Layer.OP}
 
 
 def roles_added(found: History, *roles: tuple[int, str, Kind]) -> History:

@@ -18,6 +18,7 @@ from rebalance_lab.history.replicas import (
     ISR_ASSUMED,
     LEADS,
     REPLICA_ENDED,
+    SHUTS_DOWN,
     TRUNCATED,
 )
 from rebalance_lab.history.writes import REPORTED
@@ -185,3 +186,14 @@ def test_lines_of_a_stack_trace_are_left_out() -> None:
         LogLine(1, "", "main", "KafkaController", "[Controller id=1] 1 successfully elected as the controller.")
     )
     assert reader.take() == []
+
+
+def test_a_broker_that_asks_to_shut_down() -> None:
+    reader = log_reader()
+    for message in (
+        "shutting down",
+        "Starting controlled shutdown",
+        "Controlled shutdown request returned successfully",
+    ):
+        reader.feed(LogLine(1, "INFO", "kafka-shutdown-hook", "KafkaServer", f"[KafkaServer id=1] {message}"))
+    assert [event.kind for event in reader.take()] == [SHUTS_DOWN]

@@ -27,6 +27,7 @@ from rebalance_lab.history.replicas import (
     ISR_ASSUMED,
     LEADS,
     REPLICA_ENDED,
+    SHUTS_DOWN,
     TRUNCATED,
 )
 from rebalance_lab.history.writes import REPORTED
@@ -120,6 +121,7 @@ class BrokerLogReader:
             "ZooKeeperClient": self._session,
             "KafkaZkClient": self._registry,
             "KafkaController": self._controller,
+            "KafkaServer": self._server,
             "logger": self._state_change,  # state.change.logger
             "Partition": self._partition,
             "UnifiedLog": self._log,
@@ -179,6 +181,10 @@ class BrokerLogReader:
         if asked is not None:
             detail = {"op": MULTI, "path": "", "of": asked.invoked[1], **more}
             self.writer.emit(kind, detail, cause=asked.invoked, zxid=asked.zxid)
+
+    def _server(self, line: LogLine) -> None:
+        if line.message.endswith("Starting controlled shutdown"):
+            self.writer.emit(SHUTS_DOWN)
 
     # -- its replicas ------------------------------------------------------------------------
 
