@@ -25,7 +25,7 @@ def registered_racks(history: History, begin: Event, end: Event) -> Mapping[int,
     """The rack of each broker that was registered from one event to another, in the order of their ids; a broker
     without a rack has None. None as in `registered_brokers`. Raises KafkaException for a malformed registration."""
     found: dict[int, str | None] = {}
-    for broker, event in _changes(history):
+    for broker, event in registration_changes(history):
         if event.at_us > end.at_us + TOLERANCE_US:
             break
         if event.at_us >= begin.at_us - TOLERANCE_US:
@@ -38,7 +38,7 @@ def registered_racks(history: History, begin: Event, end: Event) -> Mapping[int,
 
 
 @once
-def _changes(history: History) -> list[tuple[int, Event]]:
+def registration_changes(history: History) -> list[tuple[int, Event]]:
     """Every change of a registration, with the broker's id, in the order of their times."""
     found = []
     for event in events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED):

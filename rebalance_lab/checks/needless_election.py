@@ -1,4 +1,4 @@
-"""A controller elected a leader or shrank an ISR, and nothing had happened that asks for it (claim E4).
+"""A controller elected a leader or shrank an ISR, and nothing had happened that asks for it.
 
 A leader changes the ISR within its leader epoch; whoever raises a partition's leader epoch is a controller
 (`PartitionStateMachine` and `ReplicaStateMachine`, Kafka 3.9.1). Each election interrupts the partition's clients, so a
@@ -23,7 +23,7 @@ import math
 from itertools import pairwise
 from typing import NamedTuple
 
-from rebalance_lab.checks.broker_absences import Span, absences, replica_absences, spans
+from rebalance_lab.checks.broker_absences import Period, absences, periods, replica_absences
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
@@ -56,12 +56,12 @@ def judge(history: History) -> Finding:
         first, why = wrong[0]
         return violated(f"{first.partition}: {why}", (first.former.id, first.event.id), measures)
     why = f"something had happened before each of {len(every)} elections that asks for it"
-    return not_violated(history, why, measures)
+    return not_violated(history, why, measures, across_layers=True)
 
 
 @once
 def raised(history: History) -> list[Raised]:
-    """All of the trial that are judged."""
+    """Those of the trial that are judged."""
     found = []
     for place, states in lives(history):
         former = states[0][0]
@@ -168,15 +168,15 @@ def _answered(history: History) -> set[tuple[str, object]]:
 def _is_deleted(history: History, each: Raised) -> bool:
     """Whether the topic was to be deleted at some time since the former write."""
     asked = _deletions(history).get(f"{DELETE_TOPICS}/{each.partition.topic}", [])
-    return any(span.overlaps(each.former.at_us, each.event.at_us) for span in asked)
+    return any(period.overlaps(each.former.at_us, each.event.at_us) for period in asked)
 
 
 @once
-def _deletions(history: History) -> dict[str, list[Span]]:
+def _deletions(history: History) -> dict[str, list[Period]]:
     """When each request to delete a topic was there, by its path."""
     events = events_of(history, Kind.CREATED, Kind.DELETED)
     its = grouped((each for each in events if str(each.of("path")).startswith(f"{DELETE_TOPICS}/")), _path)
-    return {path: spans((each, each.kind is Kind.CREATED) for each in found) for path, found in its.items()}
+    return {path: periods((each, each.kind is Kind.CREATED) for each in found) for path, found in its.items()}
 
 
 def _path(event: Event) -> str:
@@ -191,16 +191,16 @@ def _is_reassigned(history: History, each: Raised) -> bool:
     if replicas_at(history, each.partition, each.former) != replicas_at(history, each.partition, each.event):
         return True
     times = [*_requests(history).get(each.partition, []), *_under_way(history).get(each.partition, [])]
-    return any(span.overlaps(each.former.at_us, each.event.at_us) for span in times)
+    return any(period.overlaps(each.former.at_us, each.event.at_us) for period in times)
 
 
 @once
-def _requests(history: History) -> dict[Place, list[Span]]:
+def _requests(history: History) -> dict[Place, list[Period]]:
     """When `/admin/reassign_partitions` named each partition."""
     events = events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED)
     its = [(each, _named_in(each)) for each in events if each.of("path") == REASSIGNMENT]
     places = {place for _, named in its for place in named}
-    return {place: spans((each, place in named) for each, named in its) for place in places}
+    return {place: periods((each, place in named) for each, named in its) for place in places}
 
 
 def _named_in(event: Event) -> set[Place]:
@@ -210,10 +210,10 @@ def _named_in(event: Event) -> set[Place]:
 
 
 @once
-def _under_way(history: History) -> dict[Place, list[Span]]:
+def _under_way(history: History) -> dict[Place, list[Period]]:
     """When each partition's assignment had replicas that were being added or removed."""
     return {
-        place: spans((event, _changes_replicas(place, event)) for event, _ in writes)
+        place: periods((event, _changes_replicas(place, event)) for event, _ in writes)
         for place, writes in assigned(history).items()
     }
 
@@ -225,7 +225,7 @@ def _changes_replicas(place: Place, event: Event) -> bool:
 
 CHECK = Check(
     name="needless_election",
-    compares=(Layer.REGISTRY,),
+    compares=(Layer.REGISTRY, Layer.OP, Layer.BELIEF),
     meaning="A controller elected a leader or shrank an ISR, and nothing had happened that asks for it.",
     together="Nothing has happened between the two writes that asks for the second.",
     plants=(Planted("elects-anew", "controller-failover", settings={}),),

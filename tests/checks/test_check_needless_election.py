@@ -10,7 +10,7 @@ import pytest
 from broker_story import Brokers
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.broker_absences import Span, absences
+from rebalance_lab.checks.broker_absences import Period, absences
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
 from rebalance_lab.wire.cluster import reassignment_payload
@@ -273,5 +273,5 @@ def test_absences_of_a_broker() -> None:
     story.registered(170, 1, "0x11")
     story.unregistered(180, 2)
     found = absences(story.history())
-    assert found[1] == [Span(-math.inf, 10_000), Span(150_000, 170_000)]
-    assert found[2] == [Span(-math.inf, 10_000), Span(180_000, math.inf)]
+    assert found[1] == [Period(-math.inf, 10_000), Period(150_000, 170_000)]
+    assert found[2] == [Period(-math.inf, 10_000), Period(180_000, math.inf)]
