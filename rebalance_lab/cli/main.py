@@ -7,6 +7,8 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated
 
@@ -40,7 +42,13 @@ from rebalance_lab.cli.terminal import set_up_logs
 from rebalance_lab.cli.topics import topics
 from rebalance_lab.cli.whatif import whatif
 from rebalance_lab.cli.zookeeper import zookeeper
-from rebalance_lab.kernel.interruption import Interrupted, Interruption, interruptible
+from rebalance_lab.kernel.interruption import (
+    LAST_RESORT_S,
+    Interrupted,
+    Interruption,
+    breaking_off,
+    interruptible,
+)
 
 #: What typer returns for a KeyboardInterrupt.
 BY_TYPER = 130
@@ -101,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail("standard output is closed; send it to a file, or to /dev/null")
     code: int | None = None
     try:
-        with interruptible() as interruption:
+        with interruptible() as interruption, breaking_off(partial(_end_by_force, interruption), LAST_RESORT_S):
             code = _carried_out(arguments, interruption)
     except Interrupted as late:  # between the command's end and that of the handlers
         code = _interrupted(arguments, late.number) if code is None else code
@@ -114,6 +122,19 @@ def _interrupted(arguments: list[str] | None, number: signal.Signals, left: str 
         return AS_EXPECTED
     print(f"{NAME}: interrupted by {number.name}; {left}", file=sys.stderr)
     return 128 + number
+
+
+def _end_by_force(interruption: Interruption) -> None:
+    """End this process, whatever its main thread waits for. Its children end with it, as after SIGKILL."""
+    number = interruption.number or signal.SIGINT
+    with suppress(OSError):  # nobody may read it
+        print(
+            f"{NAME}: interrupted by {number.name}; the clean-up did not end within {LAST_RESORT_S:g} s and was cut"
+            f" short; temporary folders that are left go at the next start",
+            file=sys.stderr,
+            flush=True,
+        )
+    os._exit(128 + number)
 
 
 def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int:

@@ -23,6 +23,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: stop on a busy machine.
 STANDSTILL_S = 30.0
 
+#: How long it may take before the process itself is ended by force. Containers are stopped one after the other.
+LAST_RESORT_S = 120.0
+
 #: After this time a signal is sent again whose exception was lost, or which the main thread has not noticed.
 _AGAIN_S = 0.05
 
@@ -55,6 +58,10 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
+#: A function that ends what the main thread may wait for, and the time after which it is called, in seconds.
+_Break = tuple[Callable[[], object], float]
+
+
 class Interruption:
     """`number`: of the first signal; None until there was one."""
 
@@ -63,17 +70,18 @@ class Interruption:
         self._is_over = False
         self._lost = False
         self._put_off: list[tuple[FrameType, int]] = []
-        self._breaks: list[Callable[[], object]] = []
+        self._breaks: list[_Break] = []
 
     @contextmanager
-    def breaking_off(self, breaks: Callable[[], object]) -> Iterator[None]:
+    def breaking_off(self, breaks: Callable[[], object], after_s: float) -> Iterator[None]:
         """See the function of this name."""
-        self._breaks.append(breaks)
+        added = breaks, after_s
+        self._breaks.append(added)
         try:
             yield
         finally:
-            if breaks in self._breaks:
-                self._breaks.remove(breaks)
+            if added in self._breaks:
+                self._breaks.remove(added)
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended. Python
@@ -129,14 +137,19 @@ class Interruption:
 
     def _break_off(self) -> None:
         """Wait until what a signal has interrupted has ended; end what it may wait for if that takes too long."""
-        give_up_s = time.monotonic() + STANDSTILL_S
-        while self._breaks and self.number is not None and not self._lost and not self._is_over:
+        began_s = time.monotonic()
+        tried: list[_Break] = []
+        while self.number is not None and not self._lost and not self._is_over:
             time.sleep(_AGAIN_S)
-            if time.monotonic() > give_up_s:
-                for each in self._breaks[::-1]:
-                    with suppress(Exception):  # it is the last resort, and other signals still have to be noticed
-                        each()
+            waiting = [each for each in self._breaks[::-1] if each not in tried]
+            if not waiting:
                 return
+            for each in waiting:
+                breaks, after_s = each
+                if time.monotonic() - began_s > after_s:
+                    tried.append(each)
+                    with suppress(Exception):  # others may help, and other signals still have to be noticed
+                        breaks()
 
     def _is_owed(self, number: int) -> bool:
         """Whether a signal that has arrived must still interrupt the main thread, and does so once it is noticed."""
@@ -179,13 +192,13 @@ def interruptible() -> Iterator[Interruption]:
 
 
 @contextmanager
-def breaking_off(breaks: Callable[[], object]) -> Iterator[None]:
-    """If a signal interrupts the block, and it has not ended after `STANDSTILL_S`, `breaks` is called in another
-    thread. It ends what the main thread may wait for: a library that cleans up may wait for a process that waits for
-    it. Outside of `interruptible` nothing is called."""
+def breaking_off(breaks: Callable[[], object], after_s: float | None = None) -> Iterator[None]:
+    """If a signal interrupts the block, and it has not ended after `after_s` seconds (default: `STANDSTILL_S`),
+    `breaks` is called in another thread. It ends what the main thread may wait for: a library that cleans up may wait
+    for a process that waits for it. Outside of `interruptible` nothing is called."""
     with ExitStack() as watched:
         for each in _CURRENT:
-            watched.enter_context(each.breaking_off(breaks))
+            watched.enter_context(each.breaking_off(breaks, STANDSTILL_S if after_s is None else after_s))
         yield
 
 

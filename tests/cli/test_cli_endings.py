@@ -63,6 +63,39 @@ def test_a_terminal_that_closes_ends_a_sweep_in_one_line(tmp_path: Path) -> None
     assert err.count(b"\n") == 1, err
 
 
+#: A command whose clean-up waits for a lock that nobody gives back.
+STANDS_STILL = """
+import sys, threading
+from rebalance_lab.cli import main
+
+def stands_still(*_arguments, **_named):
+    print("ready", flush=True)
+    try:
+        threading.Event().wait()
+    finally:
+        threading.Event().wait()
+
+main.app, main.LAST_RESORT_S = stands_still, 0.2
+sys.exit(main.main(["run", "herd"]))
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_clean_up_that_stands_still_is_cut_short(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STANDS_STILL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            process.send_signal(number)
+            _, err = process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number, err
+    assert err.startswith(f"rebalance-lab: interrupted by {number.name}; the clean-up did not end within 0.2 s"), err
+    assert err.count("\n") == 1, err
+
+
 def test_without_a_place_for_errors_the_exit_code_says_it(tmp_path: Path) -> None:
     ended = shell("lab scenarios nope 2>&-", tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "")

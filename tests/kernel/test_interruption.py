@@ -82,6 +82,27 @@ def test_what_an_interrupted_block_waits_for_is_ended_if_it_waits_long(monkeypat
         work()
 
 
+def test_what_waits_longer_is_ended_by_the_last_resort() -> None:
+    """Each function has its own time, and one that fails does not keep the next one from its turn."""
+    called: list[str] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        with (
+            breaking_off(ended.set, 0.2),
+            breaking_off(lambda: called.append("much later"), 1000.0),
+            breaking_off(lambda: called.append(f"first {1 / 0}"), 0.0),
+        ):
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                assert ended.wait(10)
+
+    with interruptible(), pytest.raises(Interrupted):
+        work()
+    assert called == []
+
+
 def test_what_ends_soon_after_a_signal_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interruption, "STANDSTILL_S", 1000.0)
     ended: list[str] = []
