@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from rebalance_lab.checks.broker_names import registrations
-from rebalance_lab.checks.faults import faults
+from rebalance_lab.checks.faults import Fault, faults
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import KILL, RESTART
 from rebalance_lab.history.views import actor_by_session, events_of
 from rebalance_lab.wire.paths import BROKER_IDS, broker_path
 
@@ -55,7 +58,29 @@ def _undisturbed_until(history: History, broker: str, begin_us: int, end_us: int
         max(fault.began.at_us, begin_us)
         for fault in faults(history)
         if fault.began.at_us <= end_us
-        and fault.end_us >= begin_us
+        and _disturbs_until(history, fault) >= begin_us
         and (fault.began.of("target") == broker or fault.began.of("target") not in nodes)
     ]
     return min([end_us, *began_us])
+
+
+def _disturbs_until(history: History, fault: Fault) -> float:
+    """A process that was killed hears of nothing until it is started again, though its session goes on for a while."""
+    if fault.began.of("fault") != KILL:
+        return fault.end_us
+    restarts = (
+        each.end_us
+        for each in faults(history)
+        if each.began.of("fault") == RESTART
+        and each.began.of("target") == fault.began.of("target")
+        and each.began.at_us >= fault.began.at_us
+    )
+    return min(restarts, default=math.inf)
+
+
+def beginnings(history: History, begin_us: int, end_us: int) -> list[int]:
+    """The moments in a time at which a broker may have come to be in touch: its beginning, the ends of faults, and
+    connections."""
+    ends = [_disturbs_until(history, fault) + 1 for fault in faults(history)]
+    ends += [event.at_us for event in events_of(history, Kind.CONNECTED)]
+    return sorted({begin_us, *(int(each) for each in ends if begin_us < each < end_us)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
@@ -74,6 +75,21 @@ def test_all_look_again() -> None:
     assert finding is not None
     assert finding.outcome is Outcome.CLEAN
     assert (finding.measures["looks"], finding.measures["deletions"]) == (2, 1)
+
+
+@pytest.mark.parametrize("restarted_ms", [None, GONE + 500])
+def test_a_dead_broker_whose_session_goes_on_need_not_look(restarted_ms: int | None) -> None:
+    """It was killed before, and its session has not expired yet."""
+    story = Failover()
+    story.killed(GONE - 500, "b3")
+    if restarted_ms is not None:
+        began = story.fault(restarted_ms, "restart", "b3")
+        story.bit(restarted_ms, "restart", "b3", began)
+        story.ended(restarted_ms, "restart", "b3", began)
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    assert outcome(story) is Outcome.CLEAN
 
 
 def test_one_does_not() -> None:
