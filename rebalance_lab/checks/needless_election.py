@@ -23,17 +23,18 @@ import math
 from itertools import pairwise
 from typing import NamedTuple
 
-from rebalance_lab.checks.broker_absences import Period, absences, periods, replica_absences
+from rebalance_lab.checks.broker_absences import absences, replica_absences
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assigned, lives, replicas_at
+from rebalance_lab.checks.partition_states import Place, assigned, deletion_requests, lives, replicas_at
+from rebalance_lab.checks.periods import Period, periods
 from rebalance_lab.checks.phases import before_closing
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch, read_assignment, read_reassignment
-from rebalance_lab.wire.paths import BROKER_IDS, DELETE_TOPICS, REASSIGNMENT, partition_of_state
+from rebalance_lab.wire.paths import BROKER_IDS, REASSIGNMENT, partition_of_state
 
 
 class Raised(NamedTuple):
@@ -167,20 +168,8 @@ def _answered(history: History) -> set[tuple[str, object]]:
 
 def _is_deleted(history: History, each: Raised) -> bool:
     """Whether the topic was to be deleted at some time since the former write."""
-    asked = _deletions(history).get(f"{DELETE_TOPICS}/{each.partition.topic}", [])
+    asked = deletion_requests(history).get(each.partition.topic, [])
     return any(period.overlaps(each.former.at_us, each.event.at_us) for period in asked)
-
-
-@once
-def _deletions(history: History) -> dict[str, list[Period]]:
-    """When each request to delete a topic was there, by its path."""
-    events = events_of(history, Kind.CREATED, Kind.DELETED)
-    its = grouped((each for each in events if str(each.of("path")).startswith(f"{DELETE_TOPICS}/")), _path)
-    return {path: periods((each, each.kind is Kind.CREATED) for each in found) for path, found in its.items()}
-
-
-def _path(event: Event) -> str:
-    return str(event.of("path"))
 
 
 # -- reassignments ------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from rebalance_lab.checks.periods import Period, periods
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_state
-from rebalance_lab.wire.paths import partition_of_state
+from rebalance_lab.wire.paths import DELETE_TOPICS, partition_of_state
 
 
 class Place(NamedTuple):
@@ -97,6 +98,25 @@ def stood(history: History, end_us: int) -> dict[Place, list[Stood]]:
             gone_us = [each for each in deletions if event.at_us <= each < until_us]
             found.setdefault(place, []).append(Stood(event, state, min([*gone_us, until_us])))
     return found
+
+
+@once
+def topic_writes(history: History) -> dict[str | None, list[Event]]:
+    """The writes of each topic's znode, and its deletions, in their order."""
+    return grouped(
+        (each for each in events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED) if _topic_of(each)), _topic_of
+    )
+
+
+@once
+def deletion_requests(history: History) -> dict[str, list[Period]]:
+    """When each topic was to be deleted: while it was listed in `/admin/delete_topics`."""
+    found: dict[str, list[tuple[Event, bool]]] = {}
+    for event in events_of(history, Kind.CREATED, Kind.DELETED):
+        folder, _, topic = str(event.of("path")).rpartition("/")
+        if folder == DELETE_TOPICS:
+            found.setdefault(topic, []).append((event, event.kind is Kind.CREATED))
+    return {topic: periods(its) for topic, its in found.items()}
 
 
 @once

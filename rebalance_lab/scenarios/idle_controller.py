@@ -10,6 +10,7 @@ controller is elected that runs. In the control nothing fails.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.handover import bound_us
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
@@ -56,9 +57,15 @@ async def _leader_dies(lab: ReplicationLab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """After the restart a broker that has won the election does not control."""
-    idle = not plan.switch("keeps_reign") and not plan.control
-    return usual(REPLICATION, two_controllers=Outcome.VIOLATED if idle else Outcome.CLEAN)
+    """After the restart a broker that has won the election does not control, and elects no leader."""
+    if plan.switch("keeps_reign") or plan.control:
+        return usual(REPLICATION)
+    waits = plan.number("settle_ms") * 1000 > bound_us(plan.world)
+    return usual(
+        REPLICATION,
+        two_controllers=Outcome.VIOLATED,
+        leaderless_partition=Outcome.VIOLATED if waits else None,
+    )
 
 
 def demands(plan: Plan) -> None:
@@ -84,7 +91,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("keeps_reign", False, "", "the cure: a session that goes on changes nothing"),
         Parameter("down_ms", 1000, "ms", "how long ZooKeeper is down", 1, maximum=3_600_000),
-        Parameter("settle_ms", 5000, "ms", "how long the cluster has after that", 0, maximum=3_600_000),
+        Parameter("settle_ms", 6000, "ms", "how long the cluster has after that", 0, maximum=3_600_000),
         *with_default(COMMON, min_isr=1, session_timeout_ms=18_000, tick_ms=2000),
     ),
     script=idle_controller,

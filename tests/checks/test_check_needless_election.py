@@ -10,7 +10,8 @@ import pytest
 from broker_story import Brokers
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.broker_absences import Period, absences
+from rebalance_lab.checks.broker_absences import absences
+from rebalance_lab.checks.periods import Period
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
 from rebalance_lab.wire.cluster import reassignment_payload

@@ -1,0 +1,194 @@
+"""leaderless_partition, on histories written by hand: brokers 1, 2 and 3; 3 is the controller, and 1 leads and dies."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from broker_story import Brokers
+
+from rebalance_lab.checks import Finding, Outcome
+from rebalance_lab.checks.periods import Period, common, joined, without
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
+
+DIED = 2000
+LATE = DIED + 1500
+
+
+class Partition(Brokers):
+    def __init__(self, *, has_state: bool = True, world: str = "simulated") -> None:
+        super().__init__(world=world)
+        self.registrations = {number: self.registered(number, number) for number in (1, 2, 3)}
+        self.controllers = [self.elected(10, 3, 1)]
+        self.assignment = self.assigned(20, 1, 2)
+        self.stood = self.state(30, 1, 0, 1, 2) if has_state else self.assignment
+
+    def died(self, ms: float = DIED, number: int = 1) -> None:
+        self.killed(ms - 500, f"b{number}")
+        self.unregistered(ms, number)
+
+    def requested(self, ms: float, kind: Kind = Kind.CREATED) -> None:
+        self.registry(ms, kind, "/admin/delete_topics/t", "0x9", group=None)
+
+    def judged(self, at_ms: float = LATE) -> Finding:
+        self.phase(at_ms, "closing")
+        return self.found("leaderless_partition", at_ms - 1)
+
+
+def test_a_leader_that_is_elected_at_once() -> None:
+    story = Partition()
+    story.died()
+    story.state(DIED + 300, 2, 1, 2)
+    finding = story.judged()
+    assert finding.outcome is Outcome.CLEAN
+    assert finding.measures == {"count": 0, "longest_us": 300_000, "partitions": 1}
+
+
+def test_no_leader() -> None:
+    story = Partition()
+    story.died()
+    assert story.judged() == Finding(
+        Outcome.VIOLATED,
+        "t-0 had no leader for 1.500 s, broker 2 could have led, and b3 controlled",
+        (story.stood, story.registrations[2], story.controllers[0]),
+        {"count": 1, "longest_us": 1_500_000, "partitions": 1},
+    )
+
+
+def test_a_moment_is_not_enough() -> None:
+    story = Partition()
+    story.died()
+    assert story.judged(DIED + 999).outcome is Outcome.CLEAN
+
+
+def test_a_state_that_is_written_again_without_a_leader_gains_no_time() -> None:
+    story = Partition()
+    story.died()
+    story.state(DIED + 700, -1, 1, 2)
+    assert story.judged().outcome is Outcome.VIOLATED
+
+
+def test_a_leader_that_is_dead_is_none() -> None:
+    story = Partition()
+    story.died()
+    story.state(DIED + 100, 1, 1, 1, 2)
+    assert story.judged().outcome is Outcome.VIOLATED
+
+
+def test_replicas_outside_the_isr_need_not_lead() -> None:
+    story = Partition()
+    story.state(1000, 1, 0, 1)
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("at_ms", "outcome"), [(3900, Outcome.CLEAN), (4500, Outcome.VIOLATED)])
+def test_the_last_of_the_isr_comes_back(at_ms: int, outcome: Outcome) -> None:
+    story = Partition()
+    story.state(1000, 1, 0, 1)
+    story.died()
+    story.state(DIED + 100, -1, 1, 1)
+    story.restarted(DIED + 1000, 1)
+    story.registered(DIED + 3000, 1, "0x11")
+    assert story.judged(DIED + at_ms).outcome is outcome
+
+
+def test_a_candidate_that_is_dead_and_still_registered_need_not_lead() -> None:
+    story = Partition()
+    story.killed(DIED - 100, "b2")
+    story.died()
+    assert story.judged().outcome is not Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_candidate_or_controller_that_is_out_of_touch(number: int) -> None:
+    story = Partition()
+    story.died()
+    story.add(DIED + 800, f"b{number}", Kind.DISCONNECTED, session=f"0x{number}", group=None)
+    assert story.judged().outcome is Outcome.CLEAN
+    story = Partition()
+    story.died()
+    story.add(DIED + 800, f"b{number}", Kind.DISCONNECTED, session=f"0x{number}", group=None)
+    story.connected(DIED + 1200, number)
+    assert story.judged(DIED + 2300).outcome is Outcome.VIOLATED
+
+
+def test_each_controller_has_its_time() -> None:
+    story = Partition()
+    story.died()
+    story.deposed(DIED + 700, 3)
+    story.elected(DIED + 800, 2, 2)
+    assert story.judged().outcome is Outcome.CLEAN
+    story = Partition()
+    story.died()
+    story.deposed(DIED + 100, 3)
+    story.elected(DIED + 200, 2, 2)
+    assert story.judged().outcome is Outcome.VIOLATED
+
+
+def test_without_a_controller_nobody_elects() -> None:
+    story = Partition()
+    story.deposed(DIED - 1000, 3)
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_broker_that_shuts_down_or_has_lost_its_disk_need_not_lead() -> None:
+    story = Partition()
+    story.broker(DIED - 100, 2, SHUTS_DOWN, partition=None)
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+    story = Partition()
+    story.broker(100, 2, FOLLOWS, leader=1, leader_epoch=0, end_offset=0)
+    story.broker(DIED - 100, 2, REPLICA_ENDED, role="offline")
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_leader_that_shuts_down_still_leads() -> None:
+    story = Partition()
+    story.broker(DIED - 1500, 1, SHUTS_DOWN, partition=None)
+    assert story.judged(DIED).outcome is Outcome.CLEAN
+
+
+def test_topics_that_are_to_be_deleted() -> None:
+    story = Partition()
+    story.requested(DIED + 500)
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_new_partition() -> None:
+    story = Partition(has_state=False)
+    assert story.judged(1019).outcome is Outcome.CLEAN
+    story = Partition(has_state=False)
+    finding = story.judged(1500)
+    assert (finding.outcome, finding.witness[0]) == (Outcome.VIOLATED, story.assignment)
+    story = Partition(has_state=False)
+    story.registry(500, Kind.DELETED, "/brokers/topics/t", "0x9", group=None)
+    assert story.judged(2500).outcome is Outcome.CLEAN
+
+
+def test_a_partition_that_is_assigned_no_more() -> None:
+    story = Partition()
+    story.registry(1000, Kind.DELETED, "/brokers/topics/t", "0x9", group=None)
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("at_ms", "outcome"), [(4900, Outcome.CLEAN), (5100, Outcome.VIOLATED)])
+def test_in_real_time_a_controller_has_five_seconds(at_ms: int, outcome: Outcome) -> None:
+    story = Partition(world="processes")
+    story.died()
+    assert story.judged(DIED + at_ms).outcome is outcome
+
+
+def test_periods() -> None:
+    a, b, c = Period(0, 10), Period(10, 20), Period(30, 40)
+    assert joined([c, b, a]) == [Period(0, 20), c]
+    assert common([a, c], [Period(5, 35)]) == [Period(5, 10), Period(30, 35)]
+    assert common([a], [b]) == []
+    assert without([c, a]) == [Period(-math.inf, 0), Period(10, 30), Period(40, math.inf)]
+    assert without([]) == [Period(-math.inf, math.inf)]
+    assert without([Period(-math.inf, math.inf)]) == []
