@@ -373,6 +373,18 @@ class Broker:
 
     async def _register_and_stand(self, client: PipelinedClient, address: Address) -> None:
         """Register, then stand for election as the controller."""
+        if self.broker_epoch < 0 or not self._settings.config.lab_keeps_registration:
+            await self._register(client, address)
+        form = self._settings.config.lab_controller_form
+        if not form.outlives_sessions:
+            await self._stand(PipelinedClient(self._session_of_controller(client.session), in_flight=form.in_flight))
+            return
+        if self._lasting is None:
+            self._lasting = RenewedClient(self._session_of_controller(client.session), in_flight=form.in_flight)
+            self._scope.spawn(self._stand(self._lasting), "controller")
+        await Future("the end of the session")
+
+    async def _register(self, client: PipelinedClient, address: Address) -> None:
         environment, settings, config = self._environment, self._settings, self._settings.config
         host = settings.host or address.host
         registering = register(
@@ -386,14 +398,6 @@ class Broker:
         self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
         where = {"broker_epoch": self.broker_epoch, "host": host, "port": address.port}
         self._report("registered", {**where, **config.unusual_versions})
-        form = config.lab_controller_form
-        if not form.outlives_sessions:
-            await self._stand(PipelinedClient(self._session_of_controller(client.session), in_flight=form.in_flight))
-            return
-        if self._lasting is None:
-            self._lasting = RenewedClient(self._session_of_controller(client.session), in_flight=form.in_flight)
-            self._scope.spawn(self._stand(self._lasting), "controller")
-        await Future("the end of the session")
 
     def _session_of_controller(self, session: ZooKeeper) -> ZooKeeper:
         """A session as the controller uses it: with `lab_halts` it can be halted before an operation."""

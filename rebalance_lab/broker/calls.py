@@ -59,9 +59,9 @@ class BrokerConfig:
     `lab_obeys_late_orders`: a broker obeys the last update of a deposed controller after one of its successor;
     `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching; `lab_keeps_metadata`: a
     broker does not take over metadata of a partition whose leader is the same; `lab_never_answers`: a
-    leader of a later epoch than the first answers no write; `lab_never_resigns`: a broker whose session expires goes
-    on to believe that it is the controller; `lab_removes_partitions`: a topic gets fewer partitions if a client asks
-    for it.
+    leader of a later epoch than the first answers no write; `lab_keeps_registration`: a broker whose session expires
+    does not register again; `lab_never_resigns`: it goes on to believe that it is the controller;
+    `lab_removes_partitions`: a topic gets fewer partitions if a client asks for it.
     """
 
     broker_id: int
@@ -119,6 +119,7 @@ class BrokerConfig:
     lab_keeps_fetchers: bool = False
     lab_keeps_metadata: bool = False
     lab_never_answers: bool = False
+    lab_keeps_registration: bool = False
     lab_never_resigns: bool = False
     lab_broker_epochs: bool = True
     lab_resigns_on_reconnect: bool = False

@@ -45,6 +45,7 @@ class BrokerPlant(PlantedBug):
     KEEPS_FETCHERS = "keeps-old-fetchers", "a broker that becomes the leader and goes on fetching from the one before"
     KEEPS_METADATA = "keeps-old-metadata", "a broker that tells clients of no other ISR while the leader is the same"
     NEVER_ANSWERS = "never-answers", "a leader of a later epoch than the first that writes records and answers nobody"
+    KEEPS_REGISTRATION = "keeps-registration", "a broker that does not register again when its session has expired"
     NEVER_RESIGNS = "never-resigns", "a broker whose session expires and that goes on to believe that it controls"
     LATE_ORDERS = "obeys-late-orders", "a broker that obeys an update of a deposed controller after its successor's"
     KEEPS_SHIFT = "keeps-shift", "a broker that places a topic's later partitions with the gap of the first ones"
@@ -91,6 +92,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.KEEPS_FETCHERS: ("lab_keeps_fetchers", True),
     BrokerPlant.KEEPS_METADATA: ("lab_keeps_metadata", True),
     BrokerPlant.NEVER_ANSWERS: ("lab_never_answers", True),
+    BrokerPlant.KEEPS_REGISTRATION: ("lab_keeps_registration", True),
     BrokerPlant.NEVER_RESIGNS: ("lab_never_resigns", True),
     BrokerPlant.LATE: ("lab_obeys_after_ms", LATE_MS),
 }
