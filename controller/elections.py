@@ -50,7 +50,8 @@ class _UnderWay:
 
 class Elections:
     """`epoch`: the controller's. `batch()`: an empty batch of requests. `selection`: the release whose rules choose
-    leaders."""
+    leaders. `batch_again`: if one state of several was refused, because another had written it, leaders are elected
+    again for all of them, as in 1.1 to 2.3; otherwise only where it was refused."""
 
     def __init__(
         self,
@@ -58,8 +59,11 @@ class Elections:
         epoch: int,
         batch: Callable[[], RequestBatch],
         selection: Selection = Selection.V2_1,
+        *,
+        batch_again: bool = False,
     ) -> None:
         self._cluster = cluster
+        self._batch_again = batch_again
         self._selection = selection
         self._epoch = epoch
         self._batch = batch
@@ -177,10 +181,22 @@ class Elections:
             else:
                 self._cluster.stored[partition] = found
                 again.setdefault(self._under_way.pop(partition).strategy, []).append(partition)
+        if again and self._batch_again:
+            self._elect_anew(written, again)
+            written = {}
         out = self._elected(written) + out
         for strategy, partitions in again.items():
             out += self.elect(partitions, strategy)
         return out
+
+    def _elect_anew(
+        self, written: Mapping[TopicPartition, Stored], again: dict[Strategy, list[TopicPartition]]
+    ) -> None:
+        """Elect those again that were written, too. Nobody is told of the first election."""
+        for partition, stored in written.items():
+            self._cluster.stored[partition] = stored
+            self._cluster.change([partition], PartitionState.ONLINE)
+            again.setdefault(self._under_way.pop(partition).strategy, []).append(partition)
 
     def _elected(self, written: Mapping[TopicPartition, Stored]) -> list[Instruction]:
         batch = self._batch()

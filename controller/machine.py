@@ -74,7 +74,9 @@ class ControllerMachine:
         self._controller_id = controller_id
         self._epoch = epoch
         self._elects_anew = settings.bug is ControllerBug.ELECTS_ANEW
-        self._elections = Elections(self.cluster, epoch, self._batch, settings.selection)
+        self._elections = Elections(
+            self.cluster, epoch, self._batch, settings.selection, batch_again=settings.elects_batch_again
+        )
         self._isr_removals = IsrRemovals(
             self.cluster,
             epoch,

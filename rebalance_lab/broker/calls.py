@@ -109,6 +109,7 @@ class BrokerConfig:
     lab_isr_read_back: bool = False
     lab_reassignment_awaits_deletion: bool = False
     lab_reassignment_keeps_additions: bool = False
+    lab_elects_batch_again: bool = False
     lab_assumes_whole_isr: bool = True
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
@@ -173,6 +174,7 @@ class BrokerConfig:
             isr_read_back=self.lab_isr_read_back,
             awaits_deletion=self.lab_reassignment_awaits_deletion,
             keeps_additions=self.lab_reassignment_keeps_additions,
+            elects_batch_again=self.lab_elects_batch_again,
             broker_epochs=self.lab_broker_epochs,
             leaders_write_isrs=self.isr_writer is IsrWriter.LEADER,
             bug=self.lab_controller_bug,

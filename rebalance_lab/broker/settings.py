@@ -346,6 +346,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
         Setting("lab.reassignment.awaits.deletion", _B, False, field="lab_reassignment_awaits_deletion"),
         Setting("lab.reassignment.keeps.additions", _B, False, field="lab_reassignment_keeps_additions"),
+        Setting("lab.elects.batch.again", _B, False, field="lab_elects_batch_again"),
         Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),
         Setting("lab.controller.form", _S, "2.1", _one_of(*ControllerForm), field="lab_controller_form"),
         Setting("lab.resigns.on.reconnect", _B, False, field="lab_resigns_on_reconnect"),

@@ -432,3 +432,18 @@ def test_a_write_that_was_refused_because_it_had_been_done(
     (answered,) = it.handle(StatesWritten({}, {T0: stored(1, *isr, leader_epoch=5, version=4)}, Purpose.ISR))
     assert isinstance(answered, AnswerIsr)
     assert answered.results == {T0: answer}
+
+
+@pytest.mark.parametrize("batch_again", [False, True])
+def test_one_state_of_a_batch_was_refused(batch_again: bool) -> None:
+    """Broker 1 has died, and had written another ISR of the second partition."""
+    topics = {"t": Topic({0: (1, 2), 1: (1, 2, 3)})}
+    states = {T0: stored(1, 1, 2), T1: stored(1, 1, 2, 3)}
+    it = running(topics, states, (1, 2, 3), elects_batch_again=batch_again)
+    first = writes(it.handle(BrokersRead([broker(2), broker(3)])))
+    assert first == [{T0: LeaderAndIsr(2, 1, (2,)), T1: LeaderAndIsr(2, 1, (2, 3))}]
+    found = it.handle(StatesWritten({T0: stored(2, 2, leader_epoch=1, version=1)}, {T1: stored(1, 1, 2, version=1)}))
+    again, refused = {T0: LeaderAndIsr(2, 2, (2,))}, {T1: LeaderAndIsr(2, 1, (2,))}
+    assert writes(found) == [{**again, **refused}] if batch_again else [refused]
+    told = [partition for each in brief(found[:-1]) if isinstance(each, tuple) for partition, _, _ in each[2]]
+    assert set(told) == (set() if batch_again else {0})

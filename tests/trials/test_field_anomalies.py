@@ -96,6 +96,21 @@ def test_an_isr_that_was_emptied_forgets_who_had_everything(brokers: str) -> Non
     assert {finding.outcome for each in cured for finding in each.values()} == {Outcome.CLEAN}
 
 
+def test_a_batch_is_elected_again_for_one_state_that_was_refused() -> None:
+    for seed in range(1, 4):
+        finding = run("elected-again", seed)["needless_election"]
+        assert finding.measures["count"] == 1
+        assert re.match(r"t2-0: leader \d is elected again", finding.why)
+
+
+def test_only_the_remainder_is_elected_again() -> None:
+    for seed in range(1, 4):
+        cured = run("elected-again", seed, remainder_only="true")["needless_election"]
+        assert cured.outcome is Outcome.CLEAN
+        raised = run("elected-again", seed)["needless_election"].measures["raised"]
+        assert cured.measures["raised"] == raised - 1
+
+
 def test_it_joins_once_if_it_must_have_caught_up() -> None:
     for seed in (1, 2):
         assert run("isr-flap", seed, caught_up="true")["early_shrink"].measures["count"] == 0
@@ -103,7 +118,16 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["last-replica-standing", "missed-bounce", "leader-start", "isr-flap", "idle-controller", "emptied-isr"]
+    "name",
+    [
+        "last-replica-standing",
+        "missed-bounce",
+        "leader-start",
+        "isr-flap",
+        "idle-controller",
+        "emptied-isr",
+        "elected-again",
+    ],
 )
 def test_the_controls(name: str) -> None:
     outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
@@ -123,6 +147,9 @@ def test_the_controls(name: str) -> None:
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"down_ms": "9001"}, "down_ms=9001: must be half of session_timeout_ms=18000 at most"),
+        ("elected-again", {"brokers": "3"}, "brokers=3: must be 4"),
+        ("elected-again", {"min_isr": "2"}, "min_isr=2: must be 1"),
+        ("elected-again", {"isr_writer": "controller"}, "isr_writer=controller: must be leader"),
         ("emptied-isr", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("emptied-isr", {"min_isr": "2"}, "min_isr=2: must be 1"),
         ("emptied-isr", {"alone": "51"}, "alone=51: must be a quarter of messages at most"),

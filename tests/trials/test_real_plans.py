@@ -113,6 +113,7 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
         ("isr-per-partition", {}, "cannot be played with real brokers: it cuts"),
         ("leader-start", {}, "cannot be played with real brokers: it cuts"),
         ("last-replica-standing", {}, "cannot be played with real brokers: it needs a loss"),
+        ("elected-again", {}, "isr_writer=leader"),
         ("soak", {}, "cannot be played with real brokers: its faults"),
     ],
 )

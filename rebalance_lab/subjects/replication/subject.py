@@ -72,7 +72,7 @@ FORM = Parameter(
 TOPIC_LIMIT_MS = 1_000
 
 
-def with_default(parameters: Sequence[Parameter], **defaults: int) -> list[Parameter]:
+def with_default(parameters: Sequence[Parameter], **defaults: int | str) -> list[Parameter]:
     """The parameters, some with another default."""
     return [replace(each, default=defaults.get(each.name, each.default)) for each in parameters]
 
