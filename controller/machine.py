@@ -73,6 +73,7 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
+        self._orders_first = settings.orders_before_metadata
         self._elects_anew = settings.bug is ControllerBug.ELECTS_ANEW
         self._elections = Elections(
             self.cluster, epoch, self._batch, settings.selection, batch_again=settings.elects_batch_again
@@ -109,7 +110,8 @@ class ControllerMachine:
         cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
         ended = self._deletions.take_up(loaded.deletions, at_failover=True)
         batch = self._batch()
-        batch.inform(cluster.brokers)
+        if not self._orders_first:
+            batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
         for topic in cluster.topics:
             lost = ReplicaState.DELETION_INELIGIBLE if topic in cluster.deleting else ReplicaState.OFFLINE

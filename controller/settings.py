@@ -49,7 +49,8 @@ class ControllerSettings:
     `form`: how the controller is elected and writes. `fences_writes`, if False: its writes do not check the epoch, in
     no form. `selection`: the release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`.
     `awaits_deletion`: see `controller.reassignments`. `keeps_additions`: see `controller.writes`. `elects_batch_again`:
-    see `controller.elections`. `broker_epochs`: lives of one broker are told apart, as from 2.2 on.
+    see `controller.elections`. `orders_before_metadata`: a new controller tells brokers of leaders before it tells them
+    who is live, as up to 0.10.1 (KAFKA-4443). `broker_epochs`: lives of one broker are told apart, as from 2.2 on.
     `leaders_write_isrs`: in the protocol of this broker, as up to 2.6. `bug`: a mistake that is planted."""
 
     unclean_default: bool = False
@@ -62,6 +63,7 @@ class ControllerSettings:
     awaits_deletion: bool = False
     keeps_additions: bool = False
     elects_batch_again: bool = False
+    orders_before_metadata: bool = False
     broker_epochs: bool = True
     leaders_write_isrs: bool = False
     bug: ControllerBug | None = None

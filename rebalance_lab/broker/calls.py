@@ -49,8 +49,10 @@ class BrokerConfig:
     `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_leader_grace`:
     whether followers have time to find a new leader before it drops them; `lab_joins_caught_up`: whether a follower
     must have caught up to join an ISR that is too small (KAFKA-19996); `lab_resigns_on_reconnect`: whether its
-    controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`. Those of
-    its controller are in `ControllerSettings`, under the names that `controller` gives them. Planted mistakes:
+    controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`;
+    `lab_leaders_from_metadata`: whether a follower looks for its leader among the brokers of which it has metadata, as
+    from 0.9 on, and not in the order. Those of its controller are in `ControllerSettings`, under the names that
+    `controller` gives them. Planted mistakes:
     `lab_controller_bug`, `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas
     are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
@@ -110,6 +112,8 @@ class BrokerConfig:
     lab_reassignment_awaits_deletion: bool = False
     lab_reassignment_keeps_additions: bool = False
     lab_elects_batch_again: bool = False
+    lab_orders_before_metadata: bool = False
+    lab_leaders_from_metadata: bool = False
     lab_assumes_whole_isr: bool = True
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
@@ -175,6 +179,7 @@ class BrokerConfig:
             awaits_deletion=self.lab_reassignment_awaits_deletion,
             keeps_additions=self.lab_reassignment_keeps_additions,
             elects_batch_again=self.lab_elects_batch_again,
+            orders_before_metadata=self.lab_orders_before_metadata,
             broker_epochs=self.lab_broker_epochs,
             leaders_write_isrs=self.isr_writer is IsrWriter.LEADER,
             bug=self.lab_controller_bug,

@@ -72,6 +72,7 @@ class ReplicaContext:
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
     - `fences_orders`: False: it obeys controllers of earlier epochs than one that it has heard of.
     - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
+    - `leaders_from_metadata`: a follower looks for its leader among the brokers of which the broker has metadata.
     - `forgets_followers`: a leader that has missed a leader epoch forgets what it knew of its followers.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
@@ -91,6 +92,7 @@ class ReplicaContext:
     keeps_fetchers: bool = False
     fences_orders: bool = True
     obeys_late_orders: bool = False
+    leaders_from_metadata: bool = False
     forgets_followers: bool = False
     obeys_after_us: int = 0
 

@@ -130,6 +130,8 @@ class Replicas:
     async def lead_or_follow(self, request: LeaderAndIsrRequest) -> Errors:
         """What came of each partition. Raises Refused for the request as a whole."""
         leaders = {each.broker_id: Address(each.host_name, each.port) for each in request.live_leaders}
+        if self._around.leaders_from_metadata:
+            leaders = {each.broker_id: Address(each.host, each.port) for each in self._metadata.nodes.values()}
         async with self._ordering:
             self.fence(request)
             self._obeys("leader-and-isr", request)

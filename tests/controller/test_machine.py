@@ -57,6 +57,13 @@ def test_brokers_hear_who_is_live_before_they_hear_of_leaders() -> None:
     assert brief(found) == [(1, "inform", []), (1, "lead", [(0, 1, 3)]), (1, "inform", [(0, 1, 3)])]
 
 
+def test_up_to_0_10_1_they_hear_of_leaders_first() -> None:
+    """KAFKA-4443."""
+    it = machine(orders_before_metadata=True)
+    found = it.handle(Loaded([broker(1)], {"t": Topic({0: (1,)})}, {T0: stored(1, 1, leader_epoch=3)}))
+    assert brief(found) == [(1, "lead", [(0, 1, 3)]), (1, "inform", [(0, 1, 3)])]
+
+
 def test_a_partition_without_a_state_is_created_and_one_with_a_dead_leader_elected() -> None:
     topics = {"t": Topic({0: (1, 2), 1: (3, 2)})}
     found = machine().handle(Loaded([broker(1), broker(2)], topics, {T1: stored(3, 3, 2, leader_epoch=5, version=9)}))

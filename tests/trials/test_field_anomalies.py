@@ -111,6 +111,18 @@ def test_only_the_remainder_is_elected_again() -> None:
         assert cured.measures["raised"] == raised - 1
 
 
+def test_a_follower_that_is_told_whom_to_follow_before_it_knows_any_broker() -> None:
+    for seed in range(1, 4):
+        finding = run("early-order", seed)["stale_role"]
+        assert finding.measures["count"] == 1
+        assert re.search(r"t1-0: b\d has no role, and the state znode says that it follows broker 1", finding.why)
+
+
+def test_who_is_live_comes_first() -> None:
+    for seed in range(1, 4):
+        assert run("early-order", seed, metadata_first="true")["stale_role"].outcome is Outcome.CLEAN
+
+
 def test_it_joins_once_if_it_must_have_caught_up() -> None:
     for seed in (1, 2):
         assert run("isr-flap", seed, caught_up="true")["early_shrink"].measures["count"] == 0
@@ -127,6 +139,7 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
         "idle-controller",
         "emptied-isr",
         "elected-again",
+        "early-order",
     ],
 )
 def test_the_controls(name: str) -> None:
@@ -150,6 +163,8 @@ def test_the_controls(name: str) -> None:
         ("elected-again", {"brokers": "3"}, "brokers=3: must be 4"),
         ("elected-again", {"min_isr": "2"}, "min_isr=2: must be 1"),
         ("elected-again", {"isr_writer": "controller"}, "isr_writer=controller: must be leader"),
+        ("early-order", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("early-order", {"min_isr": "3"}, "min_isr=3: must be less than the replicas"),
         ("emptied-isr", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("emptied-isr", {"min_isr": "2"}, "min_isr=2: must be 1"),
         ("emptied-isr", {"alone": "51"}, "alone=51: must be a quarter of messages at most"),
