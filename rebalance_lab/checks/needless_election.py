@@ -1,4 +1,4 @@
-"""A controller elected a leader or shrank an ISR, and nothing had happened that asks for it.
+"""A controller elected a leader, or left a replica out of an ISR, and nothing had happened that asks for it.
 
 A leader changes the ISR within its leader epoch; whoever raises a partition's leader epoch is a controller
 (`PartitionStateMachine` and `ReplicaStateMachine`, Kafka 3.9.1). Each election interrupts the partition's clients, so a
@@ -8,18 +8,20 @@ controller elects only
 - to have the first of the assignment lead, which is in sync (whether anybody has asked for that is not judged);
 - if the partition is being reassigned.
 
-It takes a replica out of the ISR only if that one is gone, or the partition is being reassigned. What is gone must be
-news to the controller: it is still gone when the controller last asks who is registered, or it went after the time
-before. If these requests are not recorded, whatever was gone before counts. Not judged are topics that are being
-deleted, whose ISRs Kafka empties first, and a controller whose last write of the state was not answered: it may not
-know that it was done, and elects again.
+It takes a replica out of the ISR only if that one is gone, or the partition is being reassigned, and leaves out of the
+first ISR of a partition only what is gone. What is gone must be news to the controller: it is still gone when the
+controller last asks who is registered, or it went after the time before. If these requests are not recorded, whatever
+was gone before counts. Not judged are topics that are being deleted, whose ISRs Kafka empties first, and a controller
+whose last write of the state was not answered: it may not know that it was done, and elects again.
 
-Witness: the last state that a controller has written before, and the election.
+Witness: the last state that a controller has written before, or the assignment of a partition that had none, and the
+election.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,10 +29,16 @@ from rebalance_lab.checks.broker_absences import absences, replica_absences
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assigned, deletion_requests, lives, replicas_at
+from rebalance_lab.checks.partition_states import (
+    Place,
+    assigned,
+    deletion_requests,
+    lives,
+    replicas_at,
+)
 from rebalance_lab.checks.periods import Period, periods
 from rebalance_lab.checks.phases import before_closing
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch, read_assignment, read_reassignment
@@ -51,12 +59,20 @@ class Raised(NamedTuple):
 def judge(history: History) -> Finding:
     """Measures: `count`, elections and changes of ISRs for nothing; `raised`, leader epochs that were raised."""
     every = raised(history)
-    wrong = [(each, why) for each in every for why in [_needless(history, each)] if why is not None]
+    wrong = [
+        (f"{each.partition}: {why}", (each.former.id, each.event.id))
+        for each in every
+        for why in [_needless(history, each)]
+        if why is not None
+    ]
+    wrong += _left_out(history)
     measures = {"count": len(wrong), "raised": len(every)}
     if wrong:
-        first, why = wrong[0]
-        return violated(f"{first.partition}: {why}", (first.former.id, first.event.id), measures)
-    why = f"something had happened before each of {len(every)} elections that asks for it"
+        why, witness = wrong[0]
+        return violated(why, witness, measures)
+    why = "no replica was left out for nothing"
+    if every:
+        why += f", and something had happened before each of {len(every)} elections that asks for it"
     return not_violated(history, why, measures, across_layers=True)
 
 
@@ -83,10 +99,12 @@ def _needless(history: History, each: Raised) -> str | None:
     leader, isr = each.before.leader, each.before.isr
     dropped = [broker for broker in isr if broker not in each.after.isr]
     for broker in dropped:
-        if not _gone(history, each, broker):
+        if not _gone(history, each.partition, each.event, broker):
             return f"broker {broker} is taken out of the ISR {list(isr)}, {_WAS_THERE}"
     stays = leader == each.after.leader
-    if (stays and dropped) or leader == NO_LEADER or _gone(history, each, leader) or _is_preferred(history, each):
+    if (stays and dropped) or leader == NO_LEADER or _is_preferred(history, each):
+        return None
+    if _gone(history, each.partition, each.event, leader):
         return None
     did = f"leader {leader} is elected again" if stays else f"broker {each.after.leader} replaces leader {leader}"
     return f"{did}, {_WAS_THERE}"
@@ -95,17 +113,47 @@ def _needless(history: History, each: Raised) -> str | None:
 _WAS_THERE = "which was registered all the time, and had not asked to shut down"
 
 
-def _gone(history: History, each: Raised, broker: int) -> bool:
-    """Whether a broker, or its replica, is or was gone, and that is news to the controller."""
+class Born(NamedTuple):
+    """The first state of a partition, and the write of its assignment."""
+
+    partition: Place
+    assignment: Event
+    event: Event
+    state: LeaderIsrAndControllerEpoch
+
+
+@once
+def born(history: History) -> list[Born]:
+    """Those of the trial that are judged."""
+    found = []
+    for place, states in lives(history):
+        event, state = states[0]
+        written = [write for write, _ in assigned(history).get(place, ()) if (write.zxid or 0) <= (event.zxid or 0)]
+        if event.kind is Kind.CREATED and written and before_closing(history, event):
+            found.append(Born(place, written[-1], event, state))
+    return found
+
+
+def _left_out(history: History) -> Iterator[tuple[str, tuple[EventId, ...]]]:
+    """Replicas that the first state of a partition does not have in its ISR."""
+    for place, assignment, event, state in born(history):
+        for broker in replicas_at(history, place, event):
+            if broker not in state.isr and not _gone(history, place, event, broker):
+                why = f"broker {broker} is left out of the first ISR {list(state.isr)}, {_WAS_THERE}"
+                yield f"{place}: {why}", (assignment.id, event.id)
+
+
+def _gone(history: History, place: Place, event: Event, broker: int) -> bool:
+    """Whether a broker, or its replica, is or was gone at the write of a state, and that is news to the controller."""
     known = absences(history).get(broker)
     if known is None:
         return True
-    last_us, before_us = _looks_before(history, each.event)
+    last_us, before_us = _looks_before(history, event)
     slack_us = 0 if history.trial.world == "simulated" else TOLERANCE_US
     return any(
-        one.begin_us <= each.event.at_us + slack_us
+        one.begin_us <= event.at_us + slack_us
         and (one.end_us >= last_us - slack_us or one.begin_us >= before_us - slack_us)
-        for one in [*known, *replica_absences(history, broker, each.partition)]
+        for one in [*known, *replica_absences(history, broker, place)]
     )
 
 
@@ -215,10 +263,10 @@ def _changes_replicas(place: Place, event: Event) -> bool:
 CHECK = Check(
     name="needless_election",
     compares=(Layer.REGISTRY, Layer.OP, Layer.BELIEF),
-    meaning="A controller elected a leader or shrank an ISR, and nothing had happened that asks for it.",
+    meaning="A controller elected a leader or left a replica out, and nothing had happened that asks for it.",
     together="Nothing has happened between the two writes that asks for the second.",
     plants=(Planted("elects-anew", "controller-failover", settings={}),),
     judge=judge,
     applies_to=(REPLICATION,),
-    looks_at=raised,
+    looks_at=lambda history: [*born(history), *raised(history)],
 )
