@@ -59,7 +59,7 @@ class Raised(NamedTuple):
 def judge(history: History) -> Finding:
     """Measures: `count`, elections and changes of ISRs for nothing; `raised`, leader epochs that were raised."""
     every = raised(history)
-    wrong = [
+    wrong: list[tuple[str, tuple[EventId, ...]]] = [
         (f"{each.partition}: {why}", (each.former.id, each.event.id))
         for each in every
         for why in [_needless(history, each)]
