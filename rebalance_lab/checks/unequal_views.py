@@ -9,6 +9,8 @@ is known to the controller, and to each broker that has been registered for so l
 to Kafka 2.6) the controller learns from their reports, which come some seconds later. `stale_role` looks at what
 brokers do, and not at what they tell.
 
+Brokers of Kafka log what they tell clients, and neither whom they take for live nor what their controllers remember.
+
 Witness: the registry's last event, what the broker or its controller took for true last, and the rest.
 """
 
@@ -158,7 +160,7 @@ def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compa
             continue
         for broker in brokers:
             yield _of_state(place, state, event, cluster.told.get((broker, place)), rest, f"{broker} tells clients of")
-        controller = _controller(history, since_us, rest)
+        controller = _controller(history, since_us, rest) if events_of(history, STATE_KNOWN) else None
         if controller is not None:
             node, epoch = controller
             known = cluster.known.get((node, place))
@@ -167,7 +169,7 @@ def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compa
     for place, event in cluster.deleted.items():
         if event.at_us <= since_us:
             yield from (_of_deleted(place, event, cluster.told.get((each, place)), rest, each) for each in brokers)
-    if cluster.changed is not None and cluster.changed.at_us <= since_us:
+    if cluster.changed is not None and cluster.changed.at_us <= since_us and events_of(history, BROKERS_KNOWN):
         numbers = sorted(int(path.rpartition("/")[2]) for path in cluster.registered)
         for broker in brokers:
             yield _of_brokers(broker, numbers, cluster.changed, cluster.live.get(broker), rest)

@@ -46,7 +46,7 @@ FETCHES = new_kind("fetches", Layer.EFFECT)
 FETCHES_NO_MORE = new_kind("fetches-no-more", Layer.EFFECT)
 
 #: From here the broker acts by an order of a controller. detail: order (leader-and-isr, stop-replica, update-metadata),
-#: controller, controller_epoch, broker_epoch (of the life for which it was meant; -1: any).
+#: controller, controller_epoch, broker_epoch (of the life for which it was meant; -1: any, or it is not known).
 OBEYS = new_kind("obeys", Layer.BELIEF)
 
 #: What a broker tells clients of a partition from here on. detail: leader, leader_epoch, isr.

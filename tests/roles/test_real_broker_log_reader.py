@@ -17,6 +17,9 @@ from rebalance_lab.history.replicas import (
     FOLLOWS,
     ISR_ASSUMED,
     LEADS,
+    METADATA_FORGOTTEN,
+    METADATA_KNOWN,
+    OBEYS,
     REPLICA_ENDED,
     SHUTS_DOWN,
     TRUNCATED,
@@ -197,3 +200,46 @@ def test_a_broker_that_asks_to_shut_down() -> None:
     ):
         reader.feed(LogLine(1, "INFO", "kafka-shutdown-hook", "KafkaServer", f"[KafkaServer id=1] {message}"))
     assert [event.kind for event in reader.take()] == [SHUTS_DOWN]
+
+
+def cached(leader: int, epoch: int, isr: str, request: int = 7) -> tuple[str, str]:
+    state = (
+        f"UpdateMetadataPartitionState(topicName='t1', partitionIndex=0, controllerEpoch=2, leader={leader}, "
+        f"leaderEpoch={epoch}, isr=[{isr}], zkVersion=3, replicas=[1, 2, 3], offlineReplicas=[])"
+    )
+    return told_by(f"Cached leader info {state} for partition t1-0 in response to", request)
+
+
+def told_by(what: str, request: int = 7) -> tuple[str, str]:
+    sent = f"UpdateMetadata request sent by controller 3 epoch 2 with correlation id {request}"
+    return "logger", f"[Broker id=1] {what} {sent}"
+
+
+def order(name: str) -> dict[str, object]:
+    return {"order": name, "controller": 3, "controller_epoch": 2, "broker_epoch": -1}
+
+
+def test_what_a_broker_tells_clients_of_a_partition() -> None:
+    known = {"leader": 1, "leader_epoch": 0, "isr": [1, 2]}
+    assert said(cached(1, 0, "1, 2"), cached(1, 0, "1, 2", 8), cached(1, 0, "1", 9)) == [
+        (OBEYS, order("update-metadata")),
+        (METADATA_KNOWN, known),
+        (OBEYS, order("update-metadata")),  # nothing new
+        (OBEYS, order("update-metadata")),
+        (METADATA_KNOWN, {**known, "isr": [1]}),
+    ]
+
+
+def test_a_partition_of_which_it_tells_clients_no_more() -> None:
+    deleted = told_by("Deleted partition t1-0 from metadata cache in response to", 8)
+    kinds = [kind for kind, _ in said(cached(1, 0, "1"), deleted, deleted)]
+    assert kinds == [OBEYS, METADATA_KNOWN, OBEYS, METADATA_FORGOTTEN]
+
+
+def test_an_order_for_several_partitions_is_one() -> None:
+    handling = "[Broker id=1] Handling LeaderAndIsr request correlationId 5 from controller 3 epoch 2 starting the"
+    lines = [
+        ("logger", f"{handling} become-leader transition for partition t1-0"),
+        ("logger", f"{handling} become-follower transition for partition t1-1 with leader 2"),
+    ]
+    assert said(*lines) == [(OBEYS, order("leader-and-isr"))]

@@ -26,6 +26,9 @@ from rebalance_lab.history.replicas import (
     FOLLOWS,
     ISR_ASSUMED,
     LEADS,
+    METADATA_FORGOTTEN,
+    METADATA_KNOWN,
+    OBEYS,
     REPLICA_ENDED,
     SHUTS_DOWN,
     TRUNCATED,
@@ -66,6 +69,14 @@ _FOLLOWER = re.compile(
     rf"Follower {_PLACE}starts at leader epoch (\d+) from offset (\d+) with partition epoch \d+ and high watermark "
     r"(\d+)\. Current leader is (-?\d+)\."
 )
+_FROM = r"controller (\d+) epoch (\d+)"
+_BEGINS = re.compile(rf"Handling LeaderAndIsr request correlationId (\d+) from {_FROM} starting the become-")
+_TOLD = re.compile(rf"UpdateMetadata request sent by {_FROM} with correlation id (\d+)$")
+_CACHES = re.compile(
+    r"Cached leader info UpdateMetadataPartitionState\(topicName='(.+?)', partitionIndex=(\d+), "
+    r"controllerEpoch=\d+, leader=(-?\d+), leaderEpoch=(\d+), isr=\[(.*?)\]"
+)
+_FORGETS = re.compile(r"Deleted partition (\S+)-(\d+) from metadata cache ")
 _STOPPED = re.compile(r"Received StopReplica request .* for partition (\S+)-(\d+)$")
 _PARTITION = re.compile(rf"\[Partition {_PLACE}broker=\d+\] (.*)$")
 _LOG = re.compile(r"\[UnifiedLog partition=(\S+)-(\d+), dir=.*?\] (.*)$")
@@ -116,6 +127,8 @@ class BrokerLogReader:
         self._replicas: dict[Place, _Replica] = {}
         self._asked: _Asked | None = None
         self._controls = False
+        self._obeyed: tuple[str, ...] = ()
+        self._metadata: dict[Place, dict[str, object]] = {}
         self._readers: dict[str, Callable[[LogLine], None]] = {
             "ClientCnxn": self._client,
             "ZooKeeperClient": self._session,
@@ -130,6 +143,8 @@ class BrokerLogReader:
     def process_started(self, identity: Mapping[str, object], wall_ms: int) -> None:
         """Record that the process was started, also again."""
         self._replicas.clear()
+        self._metadata.clear()
+        self._obeyed = ()
         self._asked, self._controls = None, False
         self.writer.session = None
         self.writer.at_ms = max(self.writer.at_ms, wall_ms)
@@ -194,7 +209,12 @@ class BrokerLogReader:
         return place, self._replicas.setdefault(place, _Replica())
 
     def _state_change(self, line: LogLine) -> None:
-        if (found := _ORDER.search(line.message)) is not None:
+        if (told := _TOLD.search(line.message)) is not None:
+            self._obeys("update-metadata", told[1], told[2], told[3])
+            self._caches(line)
+        elif (begins := _BEGINS.search(line.message)) is not None:
+            self._obeys("leader-and-isr", begins[2], begins[3], begins[1])
+        elif (found := _ORDER.search(line.message)) is not None:
             self._replica(found)[1].order = int(found[3]), _numbers(found[4])
         elif (found := _LEADER.search(line.message)) is not None:
             self._leads(found)
@@ -204,6 +224,31 @@ class BrokerLogReader:
             place, replica = self._replica(found)
             replica.leads = False
             self.writer.emit(REPLICA_ENDED, {"role": "stopped"}, place=place)
+
+    def _obeys(self, order: str, controller: str, epoch: str, request: str) -> None:
+        """There is a line for each partition, and one event for each request."""
+        obeyed = order, controller, epoch, request
+        if obeyed != self._obeyed:
+            self._obeyed = obeyed
+            detail = {"order": order, "controller": int(controller), "controller_epoch": int(epoch), "broker_epoch": -1}
+            self.writer.emit(OBEYS, detail)
+
+    def _caches(self, line: LogLine) -> None:
+        """What the broker tells clients of a partition from here on, if it is something else than before."""
+        if (found := _CACHES.search(line.message)) is not None:
+            place = found[1], int(found[2])
+            detail: dict[str, object] = {
+                "leader": int(found[3]),
+                "leader_epoch": int(found[4]),
+                "isr": _numbers(found[5]),
+            }
+            if self._metadata.get(place) != detail:
+                self._metadata[place] = detail
+                self.writer.emit(METADATA_KNOWN, detail, place=place)
+        elif (found := _FORGETS.search(line.message)) is not None:
+            place = found[1], int(found[2])
+            if self._metadata.pop(place, None) is not None:
+                self.writer.emit(METADATA_FORGOTTEN, place=place)
 
     def _leads(self, found: re.Match[str]) -> None:
         place, replica = self._replica(found)
