@@ -378,6 +378,11 @@ class Fired:
         took = "had ended" if self.took_s is None else f"took {self.took_s:.3f} s"
         return f"{self.number.name} after {self.after_s:.3f} s: {took}, exit {self.code}, stderr {self.place.errors!r}"
 
+    @property
+    def hit(self) -> bool:
+        """Whether the signal has ended the command."""
+        return self.code == 128 + self.number
+
     def must_interrupt(self, duration_s: float) -> bool:
         """Whether the command was at work, so that only the signal can have ended it. `duration_s`: of one without a
         shot."""
@@ -414,10 +419,19 @@ def _fire_all(
         return list(pool.map(fire, *zip(*moments, strict=True)))
 
 
+def _fire_until_one_hits(shot: Shot, ground: Ground, duration_s: float) -> list[Fired]:
+    """Shots of each signal; once more in the first half of the time, if the command had ended before each of them: it
+    may have been slow only when it was run without a shot."""
+    fired = _fire_all(shot, SIGNALS, ground, duration_s)
+    if not shot.foreground and duration_s > _AT_ONCE_S and not any(each.hit for each in fired):
+        return fired + _fire_until_one_hits(shot, ground, duration_s / 2)
+    return fired
+
+
 @pytest.mark.parametrize("shot", COMMANDS, ids=lambda each: each.name)
 def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> None:
     alone = _undisturbed(shot, ground, known)
-    fired = _fire_all(shot, SIGNALS, ground, alone.duration_s)
+    fired = _fire_until_one_hits(shot, ground, alone.duration_s)
     before_it = {0, 2} if shot.live else {alone.code}
     for each in fired:
         by_it = 0 if shot.foreground else 128 + each.number
@@ -425,10 +439,10 @@ def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, ground: Ground, known:
         assert each.code in expected | {by_it}, each.told
         assert not re.search("Traceback|Warning", each.place.errors), each.told
         told = [line for line in each.place.errors.splitlines() if line.startswith(f"{NAME}: interrupted by")]
-        assert len(told) == (each.code == 128 + each.number), each.told
+        assert len(told) == each.hit, each.told
         assert not told or each.place.errors.endswith(f"{told[0]}\n"), each.told
     if not shot.foreground and alone.duration_s > _AT_ONCE_S:
-        assert any(each.code == 128 + each.number for each in fired), [each.told for each in fired]
+        assert any(each.hit for each in fired), [each.told for each in fired]
     assert _all_ended(ground) == [], [each.told for each in fired]
     left = {each.told: each.place.unfinished(shot.writes) for each in fired}
     assert {told: names for told, names in left.items() if names} == {}
