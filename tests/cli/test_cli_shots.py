@@ -38,6 +38,10 @@ from rebalance_lab.report.files import PAGES
 #: Shots of each signal at each command; for a thorough run set more.
 SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 
+#: So many shots of a command with a Spark are fired side by side: one beside other tests, and one on each core in a
+#: thorough run, which has the machine for itself.
+_SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
+
 #: Another number gives other moments.
 SEED = os.environ.get("REBALANCE_LAB_SHOTS_SEED", "1")
 
@@ -107,9 +111,9 @@ COMMANDS = (
     Shot(("run", "zombie", "--world", "processes"), live=True),
     Shot(("sweep", "herd", "--seeds", "16")),
     Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
-    Shot(("claims",), reads=True, beside=1),
-    Shot(("report",), reads=True, beside=1),
-    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=1),
+    Shot(("claims",), reads=True, beside=_SPARKS),
+    Shot(("report",), reads=True, beside=_SPARKS),
+    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS),
     Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
     Shot(("zookeeper",), foreground=True),
     Shot(("zookeeper", "--nodes", "3"), foreground=True, beside=2),
