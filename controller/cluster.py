@@ -137,6 +137,11 @@ class Cluster:
     def assignment(self, partition: TopicPartition) -> Assignment:
         return self.topics[partition.topic].assignment(partition.partition)
 
+    def is_dying(self, partition: TopicPartition) -> bool:
+        """Whether its topic is being deleted, which begins once its partitions have been reassigned. Kafka elects no
+        leader before that either, so that neither ends if the leader dies meanwhile."""
+        return partition.topic in self.deleting and partition not in self.reassigning
+
     def partitions(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, each) for each in sorted(self.topics[topic].replicas)]
 

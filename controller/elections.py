@@ -102,7 +102,7 @@ class Elections:
         out: list[Instruction] = []
         unread: list[TopicPartition] = []
         for each in sorted(self.waiting() if partitions is None else partitions):
-            if each in self._under_way or self._is_deleted(each):
+            if each in self._under_way or self._cluster.is_dying(each):
                 continue
             try:
                 election = self._election(each, strategy, unclean_allowed=each.topic in (unclean or ()))
@@ -118,11 +118,6 @@ class Elections:
         if states:
             out.append(WriteStates(states))
         return [*out, ReadUnclean(unread)] if unread else out
-
-    def _is_deleted(self, partition: TopicPartition) -> bool:
-        """Whether its topic is being deleted, which begins once its partitions have been reassigned. Kafka elects no
-        leader for those either, so that neither ends if the leader dies meanwhile."""
-        return partition.topic in self._cluster.deleting and partition not in self._cluster.reassigning
 
     def _could_be_unclean(self, partition: TopicPartition) -> bool:
         return partition in self._cluster.stored and bool(self._cluster.may_lead(partition))
@@ -182,8 +177,7 @@ class Elections:
                 self._cluster.stored[partition] = found
                 again.setdefault(self._under_way.pop(partition).strategy, []).append(partition)
         if again and self._batch_again:
-            self._elect_anew(written, again)
-            written = {}
+            written = self._elect_anew(written, again)
         out = self._elected(written) + out
         for strategy, partitions in again.items():
             out += self.elect(partitions, strategy)
@@ -191,12 +185,18 @@ class Elections:
 
     def _elect_anew(
         self, written: Mapping[TopicPartition, Stored], again: dict[Strategy, list[TopicPartition]]
-    ) -> None:
-        """Elect those again that were written, too. Nobody is told of the first election."""
+    ) -> dict[TopicPartition, Stored]:
+        """Elect those again that were written, too. No broker is told of their first election. Returns the others:
+        first leaders of new partitions, which Kafka writes apart."""
+        new = {}
         for partition, stored in written.items():
+            if self._cluster.states[partition] is PartitionState.NEW:
+                new[partition] = stored
+                continue
             self._cluster.stored[partition] = stored
             self._cluster.change([partition], PartitionState.ONLINE)
             again.setdefault(self._under_way.pop(partition).strategy, []).append(partition)
+        return new
 
     def _elected(self, written: Mapping[TopicPartition, Stored]) -> list[Instruction]:
         batch = self._batch()
@@ -209,7 +209,7 @@ class Elections:
         return list(batch.requests())
 
     def _receivers(self, partition: TopicPartition, election: Election) -> list[int]:
-        """Those that the rule names, and replicas whose brokers came while the state was written."""
+        """Those that the rule names, and all that may lead by now."""
         named = {*election.receivers, *self._cluster.may_lead(partition)}
         return [each for each in self._cluster.replicas(partition) if each in named]
 

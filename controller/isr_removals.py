@@ -49,7 +49,7 @@ class IsrRemovals:
         states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
         unread: list[TopicPartition] = []
         for each in sorted(partitions):
-            if (self._first_only and each.partition) or each.topic in self._cluster.deleting:
+            if (self._first_only and each.partition) or self._cluster.is_dying(each):
                 continue
             stored = self._cluster.stored[each]
             gone = self._gone(each, stored.leader_and_isr)

@@ -8,7 +8,7 @@ has. Found by `make soak`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -29,8 +29,8 @@ class IsrRequests:
         self._read_back = read_back
         self._waiting: list[tuple[IsrAsked, Results]] = []
 
-    def begin(self, asked: IsrAsked, electing: Container[TopicPartition]) -> list[Instruction]:
-        """Have those written that are in order. `electing`: partitions whose leadership changes right now."""
+    def begin(self, asked: IsrAsked) -> list[Instruction]:
+        """Have those written that are in order."""
         broker = self._cluster.brokers.get(asked.broker_id)
         if broker is None or broker.epoch != asked.broker_epoch:
             return [AnswerIsr(asked, ErrorCode.STALE_BROKER_EPOCH)]
@@ -40,8 +40,6 @@ class IsrRequests:
             result = self._result(partition, wanted, asked.broker_id)
             if result is not None:
                 results[partition] = result
-            elif partition in electing:
-                results[partition] = ErrorCode.INVALID_UPDATE_VERSION
             else:
                 stored = self._cluster.stored[partition]
                 states[partition] = replace(stored.leader_and_isr, isr=wanted.isr, recovering=False), stored.version
@@ -53,8 +51,7 @@ class IsrRequests:
     def _result(self, partition: TopicPartition, wanted: IsrWanted, leader: int) -> Stored | ErrorCode | None:
         """What the leader is answered without a write; None if its ISR is to be written."""
         stored = self._cluster.stored.get(partition)
-        deleting = partition.topic in self._cluster.deleting and partition not in self._cluster.reassigning
-        if stored is None or deleting:
+        if stored is None or self._cluster.is_dying(partition):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if _is_so(wanted, stored, leader) and wanted.partition_epoch <= stored.version:
             return stored

@@ -40,6 +40,7 @@ from controller.stimuli import (
     LeadershipAnswered,
     Loaded,
     Log,
+    MetadataDue,
     PreferredRead,
     Purpose,
     ReassignmentAsked,
@@ -131,7 +132,16 @@ class ControllerMachine:
             out.append(HandBack(ReassignmentsResumed()))
         if loaded.wanted:
             out.append(HandBack(ReassignmentRead(loaded.wanted)))
+        if self._orders_first:
+            out.append(HandBack(MetadataDue()))
         return [*out, *ended, *self._deletions.go_on()]
+
+    @handle.register
+    def _(self, _due: MetadataDue) -> list[Instruction]:
+        """Tell all brokers everything."""
+        batch = self._batch()
+        batch.inform(self.cluster.brokers, self.cluster.stored)
+        return list(batch.requests())
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
         stored = self.cluster.stored.get(partition)
@@ -185,7 +195,7 @@ class ControllerMachine:
 
     def _leaders_lost(self, led: Collection[TopicPartition], came: Sequence[LiveBroker] = ()) -> list[Instruction]:
         """Tell the others first: a partition that has lost its only replica gets no leader to tell them of."""
-        self.cluster.change((each for each in led if each.topic not in self.cluster.deleting), PartitionState.OFFLINE)
+        self.cluster.change((each for each in led if not self.cluster.is_dying(each)), PartitionState.OFFLINE)
         batch = self._batch()
         batch.inform(self.cluster.brokers, led)
         return [*batch.requests(), *self._elections.elect(), HandBack(ReplicasOffline(tuple(came)))]
@@ -197,7 +207,7 @@ class ControllerMachine:
             return [HandBack(offline)]  # elections are under way, and change the same states
         lost = [each for each in self._with_a_broker() if not self.cluster.is_online(each.broker_id, each.partition)]
         removed = self._reassignments.lost(lost)
-        dying = [each for each in lost if each.partition.topic in self.cluster.deleting and each not in removed]
+        dying = [each for each in lost if self.cluster.is_dying(each.partition) and each not in removed]
         batch = self._batch()
         for each in lost:
             if each not in dying and each not in removed:
@@ -248,7 +258,7 @@ class ControllerMachine:
 
     @handle.register
     def _(self, asked: IsrAsked) -> list[Instruction]:
-        return self._isr_requests.begin(asked, self._elections)
+        return self._isr_requests.begin(asked)
 
     def _isr_written(self, result: StatesWritten) -> list[Instruction]:
         """Tell all brokers of the ISRs that were written, and answer the leaders."""

@@ -69,9 +69,7 @@ class Shutdowns:
         return [
             each
             for each in sorted(cluster.stored)
-            if each.topic not in cluster.deleting
-            and broker_id in cluster.replicas(each)
-            and len(cluster.replicas(each)) > 1
+            if not cluster.is_dying(each) and broker_id in cluster.replicas(each) and len(cluster.replicas(each)) > 1
         ]
 
     def _leader(self, partition: TopicPartition) -> int:

@@ -272,6 +272,12 @@ class ReassignmentsGoOn:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataDue:
+    """A new controller has begun, and tells the brokers only now who is live (`ControllerSettings`). The machine hands
+    it back to itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReassignmentsResumed:
     """Go on with what was being reassigned when this controller was elected. The machine hands it back to itself."""
 
@@ -294,6 +300,7 @@ class SettingsChanged:
 
 Stimulus = (
     Loaded
+    | MetadataDue
     | BrokersRead
     | TopicsRead
     | DeletionsRead

@@ -47,8 +47,6 @@ class WantedElections:
 
     def begin(self, wanted: ElectionAsked | PreferredRead) -> list[Instruction]:
         """Elect where it is possible. The rest is done when the leaders are written."""
-        if self._elections.change_known_states:
-            return [HandBack(wanted)]  # these change the same states
         strategy = _strategy(wanted)
         refused, electable = {}, []
         for each in sorted(set(wanted.partitions)):
@@ -102,8 +100,6 @@ class WantedElections:
 
     def balance(self, due: ImbalanceDue) -> list[Instruction]:
         """Elect preferred leaders where a broker leads too little of what it should lead."""
-        if self._elections.change_known_states:
-            return [HandBack(due)]
         cluster = self._cluster
         led = {each: stored.leader_and_isr.leader for each, stored in cluster.stored.items()}
         kept = sorted(each for each in led if each.topic not in cluster.deleting)

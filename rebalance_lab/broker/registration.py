@@ -14,6 +14,7 @@ from rebalance_lab.wire.paths import (
     CONFIG_CHANGES,
     DELETE_TOPICS,
     ISR_CHANGES,
+    PRODUCER_ID_BLOCK,
     TOPIC_CONFIGS,
     broker_path,
 )
@@ -28,9 +29,9 @@ PERSISTENT_PATHS = (
     BROKER_TOPICS,
     CONFIG_CHANGES,
     DELETE_TOPICS,
-    ISR_CHANGES,
     "/brokers/seqid",
     ISR_CHANGES,
+    PRODUCER_ID_BLOCK,
     "/log_dir_event_notification",
     TOPIC_CONFIGS,
     "/config/clients",
@@ -82,15 +83,19 @@ async def register(
     )
     while True:  # ends, unless another broker registers and goes each time
         try:
-            await client.multi([Create(path, b"", ephemeral=True), Set(path, payload, 0)])
+            reply = await client.multi([Create(path, b"", ephemeral=True), Set(path, payload, 0)])
         except MultiRefused as refused:
             if not isinstance(refused.reason, NodeExists):
                 raise refused.reason from None
+        else:
+            stat = reply.value[1]
+            assert isinstance(stat, Stat)
+            return stat.czxid
         there = (await client.ask(lambda session: session.exists(path))).value
         if there is None:
             continue
         if there.ephemeral_owner == client.session.session_id:
-            return there.czxid
+            return there.czxid  # the reply to the creation was lost
         if there.ephemeral_owner != last_session:
             raise BrokerIdTaken(
                 f"broker id {broker_id} is taken: {path} is of session {there.ephemeral_owner:#x}; choose another id or"

@@ -119,6 +119,12 @@ def deletion_requests(history: History) -> dict[str, list[Period]]:
     return {topic: periods(its) for topic, its in found.items()}
 
 
+def topics_to_be_deleted(history: History, moment: Event) -> frozenset[str]:
+    """Those that are to be deleted at a moment."""
+    asked = deletion_requests(history).items()
+    return frozenset(topic for topic, its in asked if any(each.overlaps(moment.at_us, moment.at_us) for each in its))
+
+
 @once
 def assigned(history: History) -> dict[Place, list[tuple[Event, tuple[int, ...]]]]:
     """The replicas of each partition, at each write of its topic's znode. Raises KafkaException."""

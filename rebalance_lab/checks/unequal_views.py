@@ -1,15 +1,16 @@
 """At rest, the controller or a broker's metadata differ from the registry (R6; metadata converge).
 
 The controller remembers the state of each partition, and decides by that. It tells every broker, which tells clients.
-Compared with the state znode are the leader, the leader epoch and the ISR, whose order is left out, and with
-`/brokers/ids` the brokers that a broker takes for live. Of a partition whose state znode is gone no broker tells
-clients any more. Looked at are the moments in which the runner finds the cluster
+The leader, the leader epoch and the ISR, without its order, are compared with the state znode, and the brokers that a
+broker considers live with `/brokers/ids`. Of a partition whose state znode is gone no broker tells clients any more,
+and of one whose topic is to be deleted it need not. Looked at are the moments in which the runner finds the cluster
 at rest, if no fault has disturbed it for `bound_us` and for as long as the fault lasted: what has stood for `bound_us`
 is known to the controller, and to each broker that has been registered for so long. What leaders write themselves (up
 to Kafka 2.6) the controller learns from their reports, which come some seconds later. `stale_role` looks at what
 brokers do, and not at what they tell.
 
-Brokers of Kafka log what they tell clients, and neither whom they take for live nor what their controllers remember.
+Brokers of Kafka log what they tell clients, and neither which brokers they consider live nor what their controllers
+remember.
 
 Witness: the registry's last event, what the broker or its controller took for true last, and the rest.
 """
@@ -27,7 +28,13 @@ from rebalance_lab.checks.faults import lasting_faults
 from rebalance_lab.checks.isr_writers import leaders_write_isrs
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states, place_of, place_of_state
+from rebalance_lab.checks.partition_states import (
+    Place,
+    partition_states,
+    place_of,
+    place_of_state,
+    topics_to_be_deleted,
+)
 from rebalance_lab.checks.phases import before_closing, rests_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -155,8 +162,9 @@ def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compa
         for number, event in sorted((int(path.rpartition("/")[2]), event) for path, event in cluster.registered.items())
         if number in names and event.at_us <= since_us
     ]
+    dying = topics_to_be_deleted(history, rest)
     for place, (event, state) in cluster.states.items():
-        if event.at_us > since_us:
+        if event.at_us > since_us or place.topic in dying:
             continue
         for broker in brokers:
             yield _of_state(place, state, event, cluster.told.get((broker, place)), rest, f"{broker} tells clients of")

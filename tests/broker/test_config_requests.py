@@ -221,6 +221,7 @@ OF_TRIALS_ONLY = {
     "lab_keeps_fetchers",
     "lab_keeps_metadata",
     "lab_never_answers",
+    "lab_keeps_registration",
     "lab_never_resigns",
     "lab_broker_epochs",
     "lab_halts",

@@ -44,6 +44,7 @@ from controller.stimuli import (
     UncleanRead,
     WriteStates,
 )
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import NO_LEADER
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
@@ -60,8 +61,15 @@ def test_brokers_hear_who_is_live_before_they_hear_of_leaders() -> None:
 def test_up_to_0_10_1_they_hear_of_leaders_first() -> None:
     """KAFKA-4443."""
     it = machine(orders_before_metadata=True)
-    found = it.handle(Loaded([broker(1)], {"t": Topic({0: (1,)})}, {T0: stored(1, 1, leader_epoch=3)}))
-    assert brief(found) == [(1, "lead", [(0, 1, 3)]), (1, "inform", [(0, 1, 3)])]
+    found = carried_out(it, Loaded([broker(1)], {"t": Topic({0: (1,)})}, {T0: stored(1, 1, leader_epoch=3)}))
+    told = [(0, 1, 3)]
+    assert brief(found)[:2] == [(1, "lead", told), (1, "inform", told)]
+    assert brief(found)[-1] == (1, "inform", told)
+
+
+def test_up_to_0_10_1_they_hear_who_is_live_in_the_end() -> None:
+    found = carried_out(machine(orders_before_metadata=True), Loaded([broker(1)], {}, {}))
+    assert brief(found)[-1] == (1, "inform", [])
 
 
 def test_a_partition_without_a_state_is_created_and_one_with_a_dead_leader_elected() -> None:
@@ -454,3 +462,14 @@ def test_one_state_of_a_batch_was_refused(batch_again: bool) -> None:
     assert writes(found) == [{**again, **refused}] if batch_again else [refused]
     told = [partition for each in brief(found[:-1]) if isinstance(each, tuple) for partition, _, _ in each[2]]
     assert set(told) == (set() if batch_again else {0})
+
+
+def test_new_partitions_of_a_batch_are_not_elected_again() -> None:
+    n0 = TopicPartition("n", 0)
+    topics = {"t": Topic({0: (1, 2)}), "n": Topic({0: (2, 1)})}
+    it = machine(elects_batch_again=True)
+    first = writes(it.handle(Loaded([broker(2)], topics, {T0: stored(1, 1, 2)})))
+    assert first == [{T0: LeaderAndIsr(2, 1, (2,)), n0: LeaderAndIsr(2, 0, (2,))}]
+    found = it.handle(StatesWritten({n0: stored(2, 2)}, {T0: stored(1, 1, 2, version=1)}))
+    assert writes(found) == [{T0: LeaderAndIsr(2, 1, (2,))}]
+    assert (2, "lead", [(0, 2, 0)]) in brief(found)

@@ -266,6 +266,21 @@ def test_a_topic_is_not_deleted_before_it_has_moved() -> None:
     assert set(it.cluster.replica_states[T0].values()) == {ReplicaState.DELETION_STARTED}
 
 
+def test_a_topic_that_is_to_be_deleted_gets_leaders_until_it_has_moved() -> None:
+    """In Kafka neither would end."""
+    it = moving()
+    carried_out(it, DeletionsRead(["t"]))
+    died = carried_out(it, BrokersRead([broker(each) for each in (2, 3, 4)]))
+    assert writes(died) == [{T0: LeaderAndIsr(2, 7, (2,))}]
+    assert it.cluster.stored[T0].leader_and_isr.leader == 2
+
+
+def test_one_that_is_to_be_deleted_and_does_not_move_gets_none() -> None:
+    it = before()
+    it.handle(DeletionsRead(["t"]))
+    assert writes(carried_out(it, BrokersRead([broker(each) for each in (2, 3, 4)]))) == []
+
+
 @pytest.mark.parametrize("target", [(), (1, 1), (-1,)])
 def test_what_a_client_cannot_ask_for(target: tuple[int, ...]) -> None:
     found = carried_out(before(), ReassignmentAsked({T0: target}, lambda _results: None))

@@ -15,7 +15,6 @@ from controller.stimuli import (
     DeletionsRead,
     DropPreferred,
     ElectionAsked,
-    ElectionsEnded,
     HandBack,
     ImbalanceDue,
     Loaded,
@@ -168,16 +167,6 @@ def test_a_partition_that_has_no_state_yet_gets_its_first_leader() -> None:
 
 
 # -- what happens meanwhile -----------------------------------------------------------------------
-
-
-def test_a_wish_waits_for_elections_that_are_being_written() -> None:
-    it = led_by_2(2, 1)
-    it.handle(PreferredRead([T0]))
-    again, due = ElectionAsked([T0], False, lambda _results: None), ImbalanceDue()
-    assert it.handle(again) == [HandBack(again)]
-    assert it.handle(due) == [HandBack(due)]
-    ended = ElectionsEnded(PreferredRead([T0]), (T0,), {})
-    assert it.handle(ended) == [HandBack(ended)]
 
 
 def test_an_election_that_another_writer_was_faster_than_is_tried_again() -> None:
