@@ -38,8 +38,7 @@ from rebalance_lab.report.files import PAGES
 #: Shots of each signal at each command; for a thorough run set more.
 SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 
-#: So many shots of a command with a Spark are fired side by side: one beside other tests, and one on each core in a
-#: thorough run, which has the machine for itself.
+#: How many shots of a command with a Spark are fired side by side: a thorough run has the machine for itself.
 _SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
 
 #: Another number gives other moments.
@@ -424,8 +423,7 @@ def _fire_all(
 
 
 def _fire_until_one_hits(shot: Shot, ground: Ground, duration_s: float) -> list[Fired]:
-    """Shots of each signal; once more in the first half of the time, if the command had ended before each of them: it
-    may have been slow only when it was run without a shot."""
+    """Shots of each signal; once more in the first half of the time, if the command had ended before each of them."""
     fired = _fire_all(shot, SIGNALS, ground, duration_s)
     if not shot.foreground and duration_s > _AT_ONCE_S and not any(each.hit for each in fired):
         return fired + _fire_until_one_hits(shot, ground, duration_s / 2)
