@@ -9,7 +9,7 @@
 | finds that it has a successor | goes on all the same | resigns | resigns |
 | its session expires | the event under way ends in the next session | the event ends at its next request | the same |
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
-| state znodes | read one by one | read one by one | read by multi-reads (the lab's own; Kafka: one by one) |
+| reads of state znodes | one request each | the same | multi-reads (the lab's own; Kafka: one request each) |
 | topic of which a state has been deleted | is never deleted | the same | is deleted (from 2.0 on) |
 | topic of which only settings are left, at failover | they stay, and the request | its deletion is ended | the same |
 

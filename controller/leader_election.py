@@ -165,7 +165,7 @@ def without_replicas(
     """The leadership after replicas went offline; None if nothing changes.
 
     If the leader is among them, there is none. The last in-sync replicas that go stay in the ISR, so that the partition
-    remembers who has all its records, unless `empty_isr_allowed` (0.8.2, where unclean leader election is allowed).
+    remembers who has all its records, unless `empty_isr_allowed` (0.8.0 to 1.0, where unclean elections are allowed).
 
     If all of the ISR go at once, its last one stays. The original removes one replica after another, each with a leader
     epoch of its own, in the order of a hash set (`ControllerContext.replicasOnBrokers`), and the last to go stays.

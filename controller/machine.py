@@ -285,7 +285,7 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: TopicsRead) -> list[Instruction]:
-        """New topics and new partitions of old ones are elected a leader. Partitions are never removed from a topic."""
+        """Elect leaders for new topics and for new partitions of known ones. A topic never loses partitions."""
         cluster = self.cluster
         for gone in [each for each in cluster.topics if each not in read.topics]:
             self._forget(gone)

@@ -118,7 +118,8 @@ class Reassignments:
     def _wanted(
         self, partition: TopicPartition, target: tuple[int, ...] | None, *, validated: bool
     ) -> Assignment | Rejected:
-        """Its assignment with both, or why it is refused. `validated`: unlike a tool, a client may ask for anything."""
+        """Its assignment with both, or why it is refused. `validated`: check the target, as for a client. A tool
+        has checked its own."""
         cluster = self._cluster
         known = cluster.assignment(partition) if partition in cluster.states else Assignment(())
         if self.step(partition) is ReassignmentStep.DELETING:

@@ -107,7 +107,7 @@ class Channels(Protocol):
         ...
 
     def send(self, broker_id: int, request: ControlRequest, answered: Callable[[Stimulus], None]) -> None:
-        """`answered` is called with what a StopReplica request that deletes has come to."""
+        """`answered` is called with what the controller must hear of an answer."""
         ...
 
 

@@ -467,7 +467,7 @@ class DropPreferred:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a person should know: a partition without a leader."""
+    """What a person should know."""
 
     message: str
 

@@ -1,8 +1,8 @@
-"""A leader counts with a smaller ISR than the state znode holds (R8: the largest ISR contains the controller's).
+"""A leader waits for a smaller ISR than the state znode holds (R8: the largest ISR contains the controller's).
 
 A leader commits a record once all have it that may be in the ISR: those of the ISR that it knows and of the change that
-it has asked for (KIP-497). So the state znode never names a replica in the leader's own leader epoch that the leader
-does not count with. Compared are the leader's belief and the state of the same leader epoch, while both last; a
+it has asked for (KIP-497). So the state znode never names a replica in the leader's own leader epoch for which
+the leader does not wait. Compared are the leader's belief and the state of the same leader epoch, while both last; a
 difference shorter than the clocks' tolerance says nothing.
 
 Witness: the state, and the belief beside it.

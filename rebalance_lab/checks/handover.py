@@ -1,4 +1,4 @@
-"""C1, C6, C10: between two controllers, one goes on for too long, nobody follows for too long, or one has not resigned.
+"""C1, C6, C10: one controller goes on for too long, none is elected for too long, or one has not resigned.
 
 The reign of a controller ends when `/controller` goes. The broker goes on until it hears of it: that its session has
 expired, or that the znode is gone. From then on it has a moment to stop (`bound_us`), and until then two brokers may
@@ -204,7 +204,7 @@ def _of_another_reign(event: Event, reigns: Mapping[str, Event], over: Mapping[s
 CHECK = Check(
     name="handover",
     compares=(Layer.REGISTRY, Layer.BELIEF, Layer.OP),
-    meaning="A controller went on after it had heard that its reign was over, or nobody followed it for too long.",
+    meaning="A controller went on after it had heard of its reign's end, or no successor was elected for too long.",
     together="From one controller to the next there is a moment with two or with none, and this one lasted too long.",
     plants=(Planted("never-resigns", "controller-race", settings={}),),
     judge=judge,

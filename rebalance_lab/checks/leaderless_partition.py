@@ -4,9 +4,10 @@ A partition has no live leader if its state znode names none, or a broker that i
 and has no state yet. A replica could lead if its broker is registered, has not asked to shut down and has its disk, and
 if it is in the ISR, or assigned to a partition without a state. A controller that is in touch with ZooKeeper hears of
 the broker that went or came, and elects within a moment (`handover.bound_us`), whichever broker was the controller
-before. So that long after the latest of these has begun a leader must stand in the state znode. The time counts only
-while the broker of the replica and the controller are in touch. Not judged are topics that are to be deleted, for which
-Kafka elects nobody (`PartitionStateMachine`, Kafka 3.9.1), and replicas outside the ISR, which need not lead.
+before. So a leader must stand in the state znode within that bound after the last of these conditions began. The time
+counts only while the broker of the replica and the controller are in touch. Not judged are topics that are to be
+deleted, for which Kafka elects nobody (`PartitionStateMachine`, Kafka 3.9.1), and replicas outside the ISR, which need
+not lead.
 
 Witness: the state that stood, or the assignment; the broker's registration; the controller's election.
 """

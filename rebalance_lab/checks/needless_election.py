@@ -1,4 +1,4 @@
-"""A controller elected a leader, or left a replica out of an ISR, and nothing had happened that asks for it.
+"""A controller elected a leader, or left a replica out of an ISR, without cause.
 
 A leader changes the ISR within its leader epoch; whoever raises a partition's leader epoch is a controller
 (`PartitionStateMachine` and `ReplicaStateMachine`, Kafka 3.9.1). Each election interrupts the partition's clients, so a
@@ -9,9 +9,9 @@ controller elects only
 - if the partition is being reassigned.
 
 It takes a replica out of the ISR only if that one is gone, or the partition is being reassigned, and leaves out of the
-first ISR of a partition only what is gone. What is gone must be news to the controller: it is still gone when the
-controller last asks who is registered, or it went after the time before. If these requests are not recorded, whatever
-was gone before counts. Not judged are topics that are being deleted, whose ISRs Kafka empties first, and a controller
+first ISR of a partition only what is gone. The absence must be news to the controller: the broker is still gone at the
+controller's last listing of `/brokers/ids`, or went after the listing before that. If listings are not recorded, any
+earlier absence counts. Not judged are topics that are being deleted, whose ISRs Kafka shrinks first, and a controller
 whose last write of the state was not answered: it may not know that it was done, and elects again.
 
 Witness: the last state that a controller has written before, or the assignment of a partition that had none, and the
@@ -263,7 +263,7 @@ def _changes_replicas(place: Place, event: Event) -> bool:
 CHECK = Check(
     name="needless_election",
     compares=(Layer.REGISTRY, Layer.OP, Layer.BELIEF),
-    meaning="A controller elected a leader or left a replica out, and nothing had happened that asks for it.",
+    meaning="A controller elected a leader, or left a replica out of an ISR, without cause.",
     together="Nothing has happened between the two writes that asks for the second.",
     plants=(Planted("elects-anew", "controller-failover", settings={}),),
     judge=judge,

@@ -62,8 +62,8 @@ class Compared(NamedTuple):
 @dataclass(slots=True)
 class _Cluster:
     """Where the history stands: the registration of each broker, and when the last one changed; the state of each
-    partition, or its deletion; and, of each node, what it tells of partitions, whom it takes for live, and what its
-    controller takes for their states."""
+    partition, or its deletion; and, of each node, what it tells of partitions, which brokers it considers live, and
+    what its controller takes for their states."""
 
     registered: dict[str, Event] = field(default_factory=dict)
     changed: Event | None = None
@@ -234,7 +234,7 @@ def _of_brokers(broker: str, numbers: list[int], stands: Event, view: Event | No
     found = [] if view is None else view.of("brokers")
     assert isinstance(found, (list, tuple))
     same = sorted(map(int, found)) == numbers
-    why = f"at rest {broker} takes brokers {list(found)} for live, and {numbers} are registered"
+    why = f"at rest {broker} considers brokers {list(found)} live, and {numbers} are registered"
     return Compared(None if same else why, stands, view, rest)
 
 

@@ -55,7 +55,7 @@ METADATA_KNOWN = new_kind("metadata-known", Layer.BELIEF)
 #: From here a broker tells clients that there is no such partition.
 METADATA_FORGOTTEN = new_kind("metadata-forgotten", Layer.BELIEF)
 
-#: The brokers that a broker takes for live from here on. detail: brokers.
+#: The brokers that a broker considers live from here on. detail: brokers.
 BROKERS_KNOWN = new_kind("brokers-known", Layer.BELIEF)
 
 #: What a controller takes for the state of a partition from here on. detail: epoch (the controller's), leader,

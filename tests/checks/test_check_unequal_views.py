@@ -109,7 +109,7 @@ def test_a_broker_that_takes_another_for_live() -> None:
     view = story.live(200, 2, 1, 2, 3)
     finding = story.found("unequal_views")
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), view, ("runner", 0)))
-    assert finding.why == "at rest b2 takes brokers [1, 2, 3] for live, and [1, 2] are registered"
+    assert finding.why == "at rest b2 considers brokers [1, 2, 3] live, and [1, 2] are registered"
 
 
 def test_a_view_has_half_a_second() -> None:
