@@ -52,6 +52,17 @@ class ControllerForm(StrEnum):
         return self is ControllerForm.V2_1
 
     @property
+    def looks_before_loading(self) -> bool:
+        """Whether a controller asks if it still is one before it loads the cluster. Up to 2.0 it handles the loss of
+        `/controller` after that."""
+        return self is ControllerForm.V2_1
+
+    @property
+    def reads_together(self) -> bool:
+        """Whether state znodes are read by multi-reads, which no release of Kafka does."""
+        return self is ControllerForm.V2_1
+
+    @property
     def deletes_stateless(self) -> bool:
         """Whether the replicas of a partition without a state can be deleted, as from 2.0 on (KAFKA-6650)."""
         return self is ControllerForm.V2_1

@@ -140,10 +140,10 @@ class Reign:
 
     async def run(self) -> None:
         """Raises ControllerMoved."""
-        if self._settings.form.in_one_transaction:
-            await self._look()
-        else:
-            await self._look_later()
+        if not await self._look():
+            if self._settings.form.looks_before_loading:
+                raise self._moved()
+            self._events.put(CONTROLLER)
         await self._handle(await self._load())
         self._events.put(PREFERRED_ELECTION)
         while True:
@@ -255,7 +255,9 @@ class Reign:
         known = self._machine.cluster.topics
         match path:
             case paths.CONTROLLER:
-                await self._look(resigns=self._settings.form.resigns_to_a_successor)
+                controls = await self._look()
+                if controls is None or (not controls and self._settings.form.resigns_to_a_successor):
+                    raise self._moved()
                 found: Stimulus | None = None
             case paths.BROKER_IDS:
                 found = BrokersRead(await self._brokers())
@@ -277,23 +279,14 @@ class Reign:
                 found = TopicsRead({**known, **await self._assignments([topic])})
         return found
 
-    async def _look(self, *, resigns: bool = True) -> None:
-        """Raises ControllerMoved if `/controller` is not of this session; if `resigns` is False, only if there is
-        none."""
+    async def _look(self) -> bool | None:
+        """Whether `/controller` is of this session; None if there is none. Watches it."""
         there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
         self._watch(CONTROLLER, there)
-        if there.value is not None and not resigns:
-            return
-        if there.value is None or there.value.ephemeral_owner != self._client.session.session_id:
-            raise ControllerMoved(f"{CONTROLLER} is not of this session any more; epoch {self._elected.epoch} is over")
+        return None if there.value is None else there.value.ephemeral_owner == self._client.session.session_id
 
-    async def _look_later(self) -> None:
-        """Up to 2.0 a controller that has lost `/controller` already loads the cluster all the same, and handles the
-        change after it."""
-        there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
-        self._watch(CONTROLLER, there)
-        if there.value is None or there.value.ephemeral_owner != self._client.session.session_id:
-            self._events.put(CONTROLLER)
+    def _moved(self) -> ControllerMoved:
+        return ControllerMoved(f"{CONTROLLER} is not of this session any more; epoch {self._elected.epoch} is over")
 
     async def _children(self, path: str) -> tuple[str, ...]:
         """No children, and no watch, if the znode does not exist (`KafkaZkClient.getChildren`)."""
@@ -355,7 +348,7 @@ class Reign:
     async def _nodes_of(self, partitions: Sequence[TopicPartition]) -> Iterator[tuple[TopicPartition, Node]]:
         """The state znodes that are there."""
         state_paths = [partition_state_path(*each) for each in partitions]
-        if not self._settings.form.in_one_transaction:
+        if not self._settings.form.reads_together:
             return _there(partitions, await self._client.ask_all([_get(each) for each in state_paths]))
         return _those_read(partitions, await self._client.read_together(state_paths))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
+from controller.request_batch import ControlRequest
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
@@ -24,7 +25,6 @@ from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequ
 from rebalance_lab.wire.kafka.sentinels import EPOCH_DURING_DELETE, NO_BROKER_EPOCH, NO_LEADER_EPOCH
 from rebalance_lab.world.network import Address
 
-ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 Errors = dict[TopicPartition, ErrorCode]
 
 

@@ -88,10 +88,16 @@ def _writes(history: History) -> tuple[int, list[Wrong]]:
     return looked_at, wrong
 
 
+@once
+def _epochs(history: History) -> list[Event]:
+    """The changes of `/controller_epoch` to a number."""
+    return [each for each in epoch_changes(history) if epoch_in(each) is not None]
+
+
 def _of_another_epoch(history: History, event: Event, state: LeaderIsrAndControllerEpoch) -> tuple[str, Event] | None:
     """What is wrong with the epoch of a state, and the change that made the one that stood."""
-    changes = [each for each in epoch_changes(history) if epoch_in(each) is not None]
-    place = bisect_left([each.zxid or 0 for each in changes], event.zxid or 0)
+    changes = _epochs(history)
+    place = bisect_left(changes, event.zxid or 0, key=lambda each: each.zxid or 0)
     stood = epoch_in(changes[place - 1]) if place else None
     if stood is None or stood == state.controller_epoch:
         return None
@@ -150,7 +156,7 @@ def _deletions(history: History) -> tuple[int, list[Wrong]]:
 def _of_another_session(history: History, event: Event, what: str) -> tuple[str, Event] | None:
     """What is wrong with the writer, and the last election. A controller may write until the next one."""
     found = elections(history)
-    place = bisect_left([each.created.zxid or 0 for each in found], event.zxid or 0)
+    place = bisect_left(found, event.zxid or 0, key=lambda each: each.created.zxid or 0)
     if not place or found[place - 1].created.session == event.session:
         return None
     election = found[place - 1]
