@@ -104,7 +104,8 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 @dataclass(slots=True)
 class Cluster:
     """`brokers`: those that are registered; some of them are `shutting_down`. `failed`: broker -> its replicas whose
-    disk has failed. `stored` lacks partitions whose state has not been written yet. `deleting`: topics that are to be
+    disk has failed. `stored` lacks partitions whose state has not been written yet; `changed` are those whose
+    leadership is another one since somebody has last looked, in their order. `deleting`: topics that are to be
     deleted. `reassigning`: partitions that are being reassigned. `replica_states`: partition -> broker -> state."""
 
     brokers: dict[int, LiveBroker] = field(default_factory=dict)
@@ -114,6 +115,7 @@ class Cluster:
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[TopicPartition, dict[int, ReplicaState]] = field(default_factory=dict)
     stored: dict[TopicPartition, Stored] = field(default_factory=dict)
+    changed: dict[TopicPartition, None] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
     reassigning: set[TopicPartition] = field(default_factory=set)
 
@@ -121,6 +123,13 @@ class Cluster:
     def live(self) -> dict[int, LiveBroker]:
         """Brokers that may lead: registered, and not shutting down."""
         return {each: broker for each, broker in self.brokers.items() if each not in self.shutting_down}
+
+    def store(self, partition: TopicPartition, stored: Stored) -> None:
+        """Take this for the state of a partition."""
+        before = self.stored.get(partition)
+        if before is None or before.leader_and_isr != stored.leader_and_isr:
+            self.changed[partition] = None
+        self.stored[partition] = stored
 
     def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
         """Whether the broker is registered, and the disk of its replica has not failed."""
@@ -176,6 +185,7 @@ class Cluster:
             del self.states[each]
             self.replica_states.pop(each, None)
             self.stored.pop(each, None)
+            self.changed.pop(each, None)
             self.reassigning.discard(each)
             for failed in self.failed.values():
                 failed.discard(each)

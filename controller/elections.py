@@ -174,7 +174,7 @@ class Elections:
                 del self._under_way[partition]
                 out.append(Log(_not_written(partition, found)))
             else:
-                self._cluster.stored[partition] = found
+                self._cluster.store(partition, found)
                 again.setdefault(self._under_way.pop(partition).strategy, []).append(partition)
         if again and self._batch_again:
             written = self._elect_anew(written, again)
@@ -193,7 +193,7 @@ class Elections:
             if self._cluster.states[partition] is PartitionState.NEW:
                 new[partition] = stored
                 continue
-            self._cluster.stored[partition] = stored
+            self._cluster.store(partition, stored)
             self._cluster.change([partition], PartitionState.ONLINE)
             again.setdefault(self._under_way.pop(partition).strategy, []).append(partition)
         return new
@@ -203,7 +203,7 @@ class Elections:
         for partition, stored in written.items():
             election = self._under_way.pop(partition).election
             is_new = self._cluster.states[partition] is PartitionState.NEW
-            self._cluster.stored[partition] = stored
+            self._cluster.store(partition, stored)
             self._cluster.change([partition], PartitionState.ONLINE)
             batch.lead_or_follow(self._receivers(partition, election), partition, is_new=is_new)
         return list(batch.requests())

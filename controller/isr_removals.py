@@ -94,13 +94,13 @@ class IsrRemovals:
         batch = self._batch()
         for partition, stored in result.written.items():
             if partition in self._cluster.states:
-                self._cluster.stored[partition] = stored
+                self._cluster.store(partition, stored)
                 batch.lead_or_follow(self._left(partition, stored), partition)
         out: list[Instruction] = list(batch.requests())
         again = []
         for partition, found in result.conflicts.items():
             if partition in self._cluster.states and found is not None and found.controller_epoch <= self._epoch:
-                self._cluster.stored[partition] = found
+                self._cluster.store(partition, found)
                 again.append(partition)
         return out + self.begin(again)
 

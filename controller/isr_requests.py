@@ -62,11 +62,11 @@ class IsrRequests:
         asked, results = self._waiting.pop(0)
         for partition, stored in result.written.items():
             if partition in self._cluster.stored:
-                self._cluster.stored[partition] = stored
+                self._cluster.store(partition, stored)
             results[partition] = stored
         for partition, found in result.conflicts.items():
             if found is not None and partition in self._cluster.stored:
-                self._cluster.stored[partition] = found
+                self._cluster.store(partition, found)
             results[partition] = ErrorCode.INVALID_UPDATE_VERSION
             if self._read_back and found is not None and _is_so(asked.wanted[partition], found, asked.broker_id):
                 results[partition] = found

@@ -108,7 +108,9 @@ class ControllerMachine:
         what is being reassigned, and after it with requests that came meanwhile."""
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
-        cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
+        cluster.topics = dict(loaded.topics)
+        for partition, stored in loaded.stored.items():
+            cluster.store(partition, stored)
         ended = self._deletions.take_up(loaded.deletions, at_failover=True)
         batch = self._batch()
         if not self._orders_first:
@@ -274,7 +276,8 @@ class ControllerMachine:
         known = self.cluster.stored
         newer = {each: found for each, found in reported.states.items() if each in known}
         newer = {each: found for each, found in newer.items() if found.version >= known[each].version}
-        known |= newer
+        for each, found in newer.items():
+            self.cluster.store(each, found)
         batch = self._batch()
         if newer:
             batch.inform(self.cluster.brokers, newer)

@@ -233,7 +233,7 @@ class Reassignments:
             state = found.states.get(each)
             known = cluster.stored.get(each)
             if state is not None and (known is None or state.version >= known.version):
-                cluster.stored[each] = state
+                cluster.store(each, state)
             in_sync = () if state is None else state.leader_and_isr.isr
             if state is not None and set(cluster.assignment(each).target) <= set(in_sync):
                 ready.append(each)
@@ -380,7 +380,7 @@ class Reassignments:
         cluster, batch = self._cluster, self._batch()
         for each, stored in result.written.items():
             if each in cluster.states:
-                cluster.stored[each] = stored
+                cluster.store(each, stored)
                 self._tell(each, batch)
         out: list[Instruction] = list(batch.requests())
         again: list[TopicPartition] = []
@@ -388,7 +388,7 @@ class Reassignments:
             if found is None or found.controller_epoch > self._epoch:
                 out += self._give_up([each], _why_not_written(found))
             elif each in cluster.states:
-                cluster.stored[each] = found
+                cluster.store(each, found)
                 again.append(each)
         return out + (self._raise_epochs(again) if result.of is Purpose.REASSIGNMENT else self._shrink_isrs(again))
 

@@ -133,7 +133,6 @@ class Reign:
         self._channels = channels
         self._report = report
         self._knows = knows
-        self._known: dict[TopicPartition, Stored] = {}
         self._reassignment_czxid: int | None = None
         self._events: Mailbox[str | Stimulus | ControllerMoved] = Mailbox("events of the controller", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
@@ -174,15 +173,10 @@ class Reign:
 
     def _tell_what_is_known(self) -> None:
         """Tell of the states that the machine takes for others than before."""
-        stored = self._machine.cluster.stored
-        for partition, now in stored.items():
-            before = self._known.get(partition)
-            if now is not before:
-                if before is None or now.leader_and_isr != before.leader_and_isr:
-                    self._knows(self._elected.epoch, partition, now.leader_and_isr)
-                self._known[partition] = now
-        if len(self._known) > len(stored):
-            self._known = dict(stored)
+        cluster = self._machine.cluster
+        changed, cluster.changed = cluster.changed, {}
+        for each in changed:
+            self._knows(self._elected.epoch, each, cluster.stored[each].leader_and_isr)
 
     async def _carry_out(self, instruction: Instruction) -> Stimulus | None:
         found: Stimulus | None = None
