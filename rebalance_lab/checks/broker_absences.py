@@ -20,11 +20,10 @@ _OFFLINE = "offline"
 @once
 def unregistered(history: History) -> dict[int, list[Period]]:
     """Of each broker that has ever registered: when it was not registered."""
-    found = {}
-    for broker, changes in _changes(history).items():
-        its = ((each, each.kind is Kind.DELETED) for each in changes)
-        found[broker] = periods(its, from_us=-math.inf)
-    return found
+    return {
+        broker: periods(((each, each.kind is Kind.DELETED) for each in its), from_us=-math.inf)
+        for broker, its in _changes(history).items()
+    }
 
 
 @once
@@ -47,9 +46,14 @@ def _changes(history: History) -> dict[int, list[Event]]:
 
 
 def replica_absences(history: History, broker: int, place: Place) -> list[Period]:
-    """When the replica of a broker could not be used, because its disk had failed."""
-    roles = _roles(history).get((broker_names(history).get(broker, ""), place), [])
-    return periods((each, each.of("role") == _OFFLINE) for each in roles)
+    """When the replica of a broker could not be used, because its disk had failed: until it has a role again, or its
+    broker registers anew (as Kafka's controller forgets failed disks then)."""
+    its = [
+        *_roles(history).get((broker_names(history).get(broker, ""), place), []),
+        *(each for each in _changes(history).get(broker, []) if each.kind is Kind.CREATED),
+    ]
+    its.sort(key=lambda each: each.at_us)
+    return periods((each, each.of("role") == _OFFLINE) for each in its)
 
 
 @once

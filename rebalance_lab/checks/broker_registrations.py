@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
+from typing import NamedTuple
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.cluster import read_registration
 
 _BROKER = re.compile(r"/brokers/ids/(\d+)")
@@ -46,6 +48,30 @@ def registration_changes(history: History) -> list[tuple[int, Event]]:
         if match is not None:
             found.append((int(match[1]), event))
     return sorted(found, key=lambda each: each[1].at_us)
+
+
+class Registration(NamedTuple):
+    """A registration of a broker; `ended`: the event in which its znode went, or None."""
+
+    broker: int
+    created: Event
+    ended: Event | None
+
+    def stands(self, begin_us: float, end_us: float) -> bool:
+        """Whether it is there for all of a time."""
+        return self.created.at_us <= begin_us and (self.ended is None or self.ended.at_us > end_us)
+
+
+@once
+def registrations_made(history: History) -> list[Registration]:
+    """Every registration; a session may make several, one after the other."""
+    found = []
+    changes = (each for each in registration_changes(history) if each[1].kind is not Kind.CHANGED)
+    for broker, its in grouped(changes, lambda each: each[0]).items():
+        for (_, created), (_, ended) in zip_longest(its, its[1:], fillvalue=(broker, None)):
+            if created is not None and created.kind is Kind.CREATED:
+                found.append(Registration(broker, created, ended))
+    return found
 
 
 def _rack(broker: int, event: Event) -> str | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-from rebalance_lab.checks.broker_names import registrations
+from rebalance_lab.checks.broker_registrations import registrations_made
 from rebalance_lab.checks.faults import Fault, faults
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, RESTART
 from rebalance_lab.history.views import actor_by_session, events_of
-from rebalance_lab.wire.paths import BROKER_IDS, broker_path
 
 #: A broker that is in touch for so long has had time for a notification and some requests, which take milliseconds.
 LEAST_US = 1_000_000
@@ -19,21 +18,18 @@ LEAST_US = 1_000_000
 def in_touch_until(history: History, session: str | None, broker: str, begin_us: int, end_us: int) -> int:
     """Until when a broker, from `begin_us` on, keeps the connection of its session and no fault disturbs it or a
     server; `end_us` at most, and `begin_us` if it has none then, or is disturbed."""
-    return _undisturbed_until(history, broker, begin_us, _connected_until(history, session, begin_us, end_us))
+    return undisturbed_until(history, broker, begin_us, _connected_until(history, session, begin_us, end_us))
 
 
 def in_touch_throughout(history: History, begin_us: int, end_us: int) -> list[str]:
     """The brokers that were registered, and heard of ZooKeeper, for all of this time."""
-    gone = {
-        (event.of("path"), event.session): event.at_us
-        for event in events_of(history, Kind.DELETED)
-        if str(event.of("path")).startswith(f"{BROKER_IDS}/")
-    }
     found = []
-    for session, (number, registered) in registrations(history).items():
+    for each in registrations_made(history):
+        session = each.created.session
         broker = actor_by_session(history).get(session)
-        stays = gone.get((broker_path(number), session), end_us + 1) > end_us and registered.at_us <= begin_us
-        if broker is not None and stays and in_touch_until(history, session, broker, begin_us, end_us) >= end_us:
+        if broker is None or not each.stands(begin_us, end_us):
+            continue
+        if in_touch_until(history, session, broker, begin_us, end_us) >= end_us:
             found.append(broker)
     return found
 
@@ -51,13 +47,15 @@ def _connected_until(history: History, session: str | None, begin_us: int, end_u
     return lost_us
 
 
-def _undisturbed_until(history: History, broker: str, begin_us: int, end_us: int) -> int:
-    """When the first fault of the broker, or of a server, began; `begin_us` if one was under way then."""
+def undisturbed_until(history: History, broker: str, begin_us: int, end_us: int) -> int:
+    """When the first fault of the broker, or of a server, began; `begin_us` if one was under way then. A link between
+    two brokers is none with ZooKeeper."""
     nodes = set(actor_by_session(history).values())
     began_us = [
         max(fault.began.at_us, begin_us)
         for fault in faults(history)
         if fault.began.at_us <= end_us
+        and fault.began.of("peer") is None
         and _disturbs_until(history, fault) >= begin_us
         and (fault.began.of("target") == broker or fault.began.of("target") not in nodes)
     ]

@@ -1,13 +1,13 @@
 """A partition has no live leader, a replica could lead, and the controller does not elect it (liveness).
 
-A partition has no live leader if its state znode names none, or a broker that is not registered, or if it is assigned
-and has no state yet. A replica could lead if its broker is registered, has not asked to shut down and has its disk, and
-if it is in the ISR, or assigned to a partition without a state. A controller that is in touch with ZooKeeper hears of
-the broker that went or came, and elects within a moment (`handover.bound_us`), whichever broker was the controller
-before. So a leader must stand in the state znode within that bound after the last of these conditions began. The time
-counts only while the broker of the replica and the controller are in touch. Not judged are topics that are to be
-deleted, for which Kafka elects nobody (`PartitionStateMachine`, Kafka 3.9.1), and replicas outside the ISR, which need
-not lead.
+A partition has no live leader if its state znode names none, or a broker that is not registered or has lost the disk,
+or if it is assigned and has no state yet. A replica could lead if its broker is registered, has not asked to shut down
+and has its disk, and if it is in the ISR, or assigned to a partition without a state. A controller that is in touch
+with ZooKeeper hears of the broker that went or came, and elects within a moment (`bound_us`). So a leader must stand in
+the state znode within that bound after the last of these conditions began; and within twice the bound, if one
+controller after another gives up. The time counts only while the broker of the replica and the controller are in touch.
+Not judged are topics that are to be deleted, for which Kafka elects nobody (`PartitionStateMachine`, Kafka 3.9.1), and
+replicas outside the ISR, which need not lead.
 
 Witness: the state that stood, or the assignment; the broker's registration; the controller's election.
 """
@@ -15,16 +15,18 @@ Witness: the state that stood, or the assignment; the broker's registration; the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from controller.forms import ControllerForm
+from rebalance_lab.checks import handover
 from rebalance_lab.checks.broker_absences import absences, replica_absences, unregistered
-from rebalance_lab.checks.broker_names import broker_names, registrations
+from rebalance_lab.checks.broker_names import broker_names
+from rebalance_lab.checks.broker_registrations import registrations_made
 from rebalance_lab.checks.elections import Election, elections
 from rebalance_lab.checks.faults import clock_drifted
-from rebalance_lab.checks.handover import bound_us
-from rebalance_lab.checks.in_touch import beginnings, in_touch_throughout
+from rebalance_lab.checks.in_touch import LEAST_US, beginnings, in_touch_throughout, in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, assigned, deletion_requests, stood, topic_writes
@@ -47,17 +49,45 @@ class Stands(NamedTuple):
     candidates: tuple[int, ...]
 
 
+class Reign(NamedTuple):
+    """The elections of controllers that follow one another because each gives up; mostly one. `period`: of them all."""
+
+    elections: tuple[Election, ...]
+    period: Period
+
+    def __str__(self) -> str:
+        first, *more = self.elections
+        if not more:
+            return f"{first.winner} controlled"
+        return f"{len(self.elections)} controllers gave up, one after another"
+
+
 class Wait(NamedTuple):
-    """A time in which the replica of a broker could have been elected by the controller of an election."""
+    """A time in which the replica of a broker could have been elected in a reign."""
 
     place: Place
     broker: int
     period: Period
-    election: Election
+    reign: Reign
 
     @property
     def length_us(self) -> int:
         return int(self.period.end_us - self.period.begin_us)
+
+
+#: How often a message to ZooKeeper or back may take the longest time in an election.
+MESSAGES = 25
+
+#: How long a controller may take for each partition that sends one request at a time to ZooKeeper, as up to 1.0.
+ONE_AT_A_TIME_US = 10_000
+
+
+def bound_us(world: str, parameters: Mapping[str, object], partitions: int = 0) -> int:
+    """How long an election may take, of a trial with these parameters and so many partitions."""
+    latency_us = parameters.get("latency_max_us") if world == "simulated" else 0
+    found = handover.bound_us(world) + MESSAGES * (latency_us if isinstance(latency_us, int) else 0)
+    one_at_a_time = parameters.get("form") == ControllerForm.V0_8_2
+    return found + (ONE_AT_A_TIME_US * partitions if one_at_a_time else 0)
 
 
 def judge(history: History) -> Finding:
@@ -73,7 +103,7 @@ def judge(history: History) -> Finding:
     if wrong:
         worst = max(wrong, key=lambda each: each.length_us)
         why = f"{worst.place} had no leader for {seconds(worst.length_us)}, broker {worst.broker} could have led, and "
-        why += f"{worst.election.winner} controlled"
+        why += str(worst.reign)
         return violated(why, _witness(history, worst), measures)
     return not_violated(history, "each partition got a leader as soon as one could lead", measures, across_layers=True)
 
@@ -124,22 +154,42 @@ def _assignments(history: History, end_us: int) -> dict[Place, list[tuple[Event,
 @once
 def waits(history: History) -> list[Wait]:
     """Every time in which a replica could have been elected, and was not yet."""
-    end_us, _ = closing_us(history)
-    reigns = [
-        (each, Period(each.created.at_us, end_us if each.ended is None else each.ended.at_us))
-        for each in elections(history)
-        if each.winner is not None
-    ]
     found = []
     for place, its in standing(history).items():
         for broker in sorted({broker for each in its for broker in each.candidates}):
             could_lead = _could_lead(history, place, broker, its)
             found += [
-                Wait(place, broker, period, election)
-                for election, reign in reigns
-                for period in common(could_lead, [reign])
+                Wait(place, broker, period, reign)
+                for reign in _reigns(history)
+                for period in common(could_lead, [reign.period])
             ]
     return found
+
+
+@once
+def _reigns(history: History) -> list[Reign]:
+    """Each reign of one controller, and each row of them of which all but the last give up."""
+    end_us, _ = closing_us(history)
+    single = [
+        Reign((each,), Period(each.created.at_us, end_us if each.ended is None else each.ended.at_us))
+        for each in elections(history)
+        if each.winner is not None
+    ]
+    rows = single[:1]
+    for before, after in pairwise(single):
+        if _gives_up(before.elections[0]) and after.period.begin_us - before.period.end_us <= LEAST_US:
+            last = rows.pop()
+            rows.append(Reign((*last.elections, *after.elections), Period(last.period.begin_us, after.period.end_us)))
+        else:
+            rows.append(after)
+    return [*single, *(each for each in rows if len(each.elections) > 1)]
+
+
+def _gives_up(election: Election) -> bool:
+    """Whether a controller has deleted its own `/controller`."""
+    ended = election.ended
+    own = ended is not None and ended.session == election.created.session
+    return own and ended is not None and ended.of("with_session") is not True
 
 
 def _could_lead(history: History, place: Place, broker: int, its: Iterable[Stands]) -> list[Period]:
@@ -148,7 +198,10 @@ def _could_lead(history: History, place: Place, broker: int, its: Iterable[Stand
         period
         for each in its
         if broker in each.candidates
-        for period in common([each.period], unregistered(history).get(each.leader, [ALWAYS]))
+        for period in common(
+            [each.period],
+            [*unregistered(history).get(each.leader, [ALWAYS]), *replica_absences(history, each.leader, place)],
+        )
     ]
     not_usable = [
         *absences(history).get(broker, [ALWAYS]),
@@ -159,29 +212,43 @@ def _could_lead(history: History, place: Place, broker: int, its: Iterable[Stand
 
 
 def _is_too_long(history: History, wait: Wait) -> bool:
-    """Whether the broker and the controller have been in touch for long enough in that time."""
-    limit_us = bound_us(history.trial.world)
-    if wait.length_us <= limit_us:
-        return False
-    needed = {wait.election.winner, broker_names(history).get(wait.broker)}
-    return any(
-        needed <= set(in_touch_throughout(history, begin_us, begin_us + limit_us))
-        for begin_us in beginnings(history, math.ceil(wait.period.begin_us), math.floor(wait.period.end_us))
-        if begin_us + limit_us < wait.period.end_us
+    """Whether the broker and the controllers have been in touch for long enough in that time."""
+    trial = history.trial
+    limit_us = bound_us(trial.world, trial.parameters, len(standing(history)))
+    limit_us *= 1 if len(wait.reign.elections) == 1 else 2
+    begin_us, end_us = math.ceil(wait.period.begin_us), math.floor(wait.period.end_us)
+    return wait.length_us > limit_us and any(
+        _in_touch(history, wait, each, each + limit_us)
+        for each in beginnings(history, begin_us, end_us)
+        if each + limit_us < end_us
     )
+
+
+def _in_touch(history: History, wait: Wait, begin_us: int, end_us: int) -> bool:
+    if broker_names(history).get(wait.broker) not in in_touch_throughout(history, begin_us, end_us):
+        return False
+    for each in wait.reign.elections:
+        from_us = max(begin_us, each.created.at_us)
+        until_us = end_us if each.ended is None else min(end_us, each.ended.at_us)
+        assert each.winner is not None, "others are left out"
+        if from_us < until_us and (
+            in_touch_until(history, each.created.session, each.winner, from_us, until_us) < until_us
+        ):
+            return False
+    return True
 
 
 def _witness(history: History, wait: Wait) -> tuple[tuple[str, int] | None, ...]:
     stands = [each for each in standing(history)[wait.place] if each.period.begin_us <= wait.period.begin_us]
     registered = [
-        event
-        for broker, event in registrations(history).values()
-        if broker == wait.broker and event.at_us <= wait.period.begin_us
+        each.created
+        for each in registrations_made(history)
+        if each.broker == wait.broker and each.created.at_us <= wait.period.begin_us
     ]
     return (
         stands[-1].event.id if stands else None,
         registered[-1].id if registered else None,
-        wait.election.created.id,
+        wait.reign.elections[0].created.id,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from rebalance_lab.checks.broker_names import registrations
+from rebalance_lab.checks.broker_registrations import registrations_made
 from rebalance_lab.checks.elections import elections, looks, requests
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.in_touch import LEAST_US, in_touch_until
@@ -76,9 +76,11 @@ def judged(history: History) -> list[tuple[Event, list[tuple[str, int]]]]:
 def _had_to_look(history: History, deletion: Event, end_us: int) -> list[tuple[str, int]]:
     found = []
     closed = {event.session: event.at_us for event in events_of(history, Kind.SESSION_CLOSED)}
-    for session, (_, registered) in registrations(history).items():
+    zxid = deletion.zxid or 0
+    for each in registrations_made(history):
+        session = each.created.session
         broker = actor_by_session(history).get(session)
-        if broker is None or (registered.zxid or 0) >= (deletion.zxid or 0):
+        if broker is None or (each.created.zxid or 0) >= zxid or (each.ended and (each.ended.zxid or 0) < zxid):
             continue
         last_us = min(end_us, closed.get(session, end_us))
         until_us = in_touch_until(history, session, broker, deletion.at_us, last_us)

@@ -4,7 +4,8 @@ The controller has no replica. A follower shuts down. While the controller is pa
 operator deletes `/controller`, so the next controller finds the follower among the live brokers as it begins. Up to
 0.10.1 it sends the leaderships first, and the list of live brokers with what follows. From 0.9 on a follower looks for
 the address of its leader in that list. One that has just started knows no broker, so it does not follow, and nobody
-tells it again: it stays out of the ISR until it is started anew. The cure, `metadata_first` (0.10.2): who is live comes
+tells it again: it stays out of the ISR until it is started anew, its leader changes, or another controller is elected.
+In the end it is started anew. The cure, `metadata_first` (0.10.2): who is live comes
 first. In the control nothing fails.
 """
 
@@ -90,7 +91,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("metadata_first", False, "", "the cure: brokers hear first who is live"),
         Parameter(
-            "settle_ms", 3000, "ms", "how long the first controller stays paused after that", 1, maximum=3_600_000
+            "settle_ms", 3000, "ms", "how long the first controller stays paused after that", 100, maximum=3_600_000
         ),
         *with_default(COMMON, brokers=4, min_isr=1, pause_us=20_000, session_timeout_ms=18_000, tick_ms=2000),
     ),

@@ -32,6 +32,9 @@ from rebalance_lab.subjects.replication.subject import (
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 
+#: With a shorter one leaders drop followers at the start, and the controller knows of no state how it is.
+LEAST_LAG_MS = 1000
+
 #: The topic whose partition lacks the follower that is cut off.
 OTHER = "t2"
 
@@ -80,6 +83,11 @@ def demands(plan: Plan) -> None:
     has_three_replicas(plan)
     if plan.number("min_isr") > 1:
         raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because one replica is to be enough for a while")
+    if plan.number("lag_ms") < LEAST_LAG_MS:
+        raise PlanError(
+            f"lag_ms={plan.number('lag_ms')}: must be at least {LEAST_LAG_MS}, so that ISRs change only when a link is "
+            "cut"
+        )
     if plan.text("isr_writer") != IsrWriter.LEADER:
         raise PlanError(
             f"isr_writer={plan.text('isr_writer')}: must be {IsrWriter.LEADER.value}, because a controller knows what "

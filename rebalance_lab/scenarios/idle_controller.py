@@ -10,7 +10,7 @@ controller is elected that runs. In the control nothing fails.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.handover import bound_us
+from rebalance_lab.checks.leaderless_partition import bound_us
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
@@ -60,7 +60,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """After the restart a broker that has won the election does not control, and elects no leader."""
     if plan.switch("keeps_reign") or plan.control:
         return usual(REPLICATION)
-    waits = plan.number("settle_ms") * 1000 > bound_us(plan.world)
+    waits = plan.number("settle_ms") * 1000 > bound_us(plan.world, plan.parameters)
     return usual(
         REPLICATION,
         two_controllers=Outcome.VIOLATED,

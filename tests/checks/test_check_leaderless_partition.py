@@ -8,6 +8,7 @@ import pytest
 from broker_story import Brokers
 
 from rebalance_lab.checks import Finding, Outcome
+from rebalance_lab.checks.leaderless_partition import bound_us
 from rebalance_lab.checks.periods import Period, common, joined, without
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
@@ -127,6 +128,24 @@ def test_each_controller_has_its_time() -> None:
     assert story.judged().outcome is Outcome.VIOLATED
 
 
+@pytest.mark.parametrize(
+    ("gone", "late_ms", "outcome"),
+    [({}, 2100, Outcome.VIOLATED), ({}, 1900, Outcome.CLEAN), ({"with_session": True}, 2100, Outcome.CLEAN)],
+)
+def test_controllers_that_give_up_one_after_another(gone: dict[str, bool], late_ms: int, outcome: Outcome) -> None:
+    """Each has half a second; but if its session ends, it does not give up."""
+    story = Partition()
+    story.died()
+    for at in range(5):
+        number = 3 - at % 2
+        path = "/controller"
+        story.registry(DIED + 450 + 450 * at, Kind.DELETED, path, f"0x{number}", detail=gone, group=None)
+        story.elected(DIED + 460 + 450 * at, 5 - number, 2 + at)
+    finding = story.judged(DIED + late_ms)
+    assert finding.outcome is outcome
+    assert ("gave up, one after another" in finding.why) is (outcome is Outcome.VIOLATED)
+
+
 def test_without_a_controller_nobody_elects() -> None:
     story = Partition()
     story.deposed(DIED - 1000, 3)
@@ -144,6 +163,42 @@ def test_a_broker_that_shuts_down_or_has_lost_its_disk_need_not_lead() -> None:
     story.broker(DIED - 100, 2, REPLICA_ENDED, role="offline")
     story.died()
     assert story.judged().outcome is Outcome.CLEAN
+
+
+def test_a_broker_that_registers_anew_has_its_disk_again() -> None:
+    story = Partition()
+    story.broker(100, 2, FOLLOWS, leader=1, leader_epoch=0, end_offset=0)
+    story.broker(500, 2, REPLICA_ENDED, role="offline")
+    story.unregistered(600, 2)
+    story.registered(900, 2, "0x22")
+    story.died()
+    assert story.judged().outcome is Outcome.VIOLATED
+
+
+def test_a_leader_that_has_lost_its_disk_is_none() -> None:
+    story = Partition()
+    story.leads(100, 1, 0, 1, 2)
+    story.broker(DIED, 1, REPLICA_ENDED, role="offline")
+    assert story.judged().outcome is Outcome.VIOLATED
+
+
+def test_a_link_between_two_brokers_is_none_with_zookeeper() -> None:
+    story = Partition()
+    detail = {"fault": "slow-link", "target": "b3", "peer": "b2", "session": "0x3", "must_outlast_session": False}
+    began = story.add(500, "runner", Kind.FAULT_BEGAN, member="b3", detail=detail)
+    story.bit(500, "slow-link", "b3", began)
+    story.died()
+    assert story.judged().outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_registration_that_is_renewed_in_its_session(number: int) -> None:
+    """What was before it counts as well."""
+    story = Partition()
+    story.died()
+    story.unregistered(LATE, number)
+    story.registry(LATE + 1, Kind.CREATED, f"/brokers/ids/{number}", f"0x{number}", group=None)
+    assert story.judged(LATE + 100).outcome is Outcome.VIOLATED
 
 
 def test_a_leader_that_shuts_down_still_leads() -> None:
@@ -182,6 +237,21 @@ def test_in_real_time_a_controller_has_five_seconds(at_ms: int, outcome: Outcome
     story = Partition(world="processes")
     story.died()
     assert story.judged(DIED + at_ms).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("world", "parameters", "partitions", "limit_us"),
+    [
+        ("simulated", {"latency_max_us": 2000}, 300, 1_050_000),
+        ("simulated", {"latency_max_us": 100_000}, 1, 3_500_000),
+        ("simulated", {"latency_max_us": 2000, "form": "0.8.2"}, 300, 4_050_000),
+        ("processes", {"latency_max_us": 2000}, 300, 5_000_000),
+    ],
+)
+def test_how_long_an_election_may_take(
+    world: str, parameters: dict[str, object], partitions: int, limit_us: int
+) -> None:
+    assert bound_us(world, parameters, partitions) == limit_us
 
 
 def test_periods() -> None:

@@ -126,6 +126,39 @@ def test_a_registration_that_goes_before_its_session() -> None:
     assert story.judged().outcome is Outcome.CLEAN
 
 
+@pytest.mark.parametrize(
+    ("next_ms", "outcome"), [(900, Outcome.CLEAN), (1100, Outcome.VIOLATED), (None, Outcome.VIOLATED)]
+)
+def test_a_broker_that_has_no_session(next_ms: int | None, outcome: Outcome) -> None:
+    story = Sessions()
+    story.expired()
+    heard = story.add(NEXT, "b1", Kind.EXPIRED, session="0x1", group=None)
+    if next_ms is not None:
+        story.registered(NEXT + next_ms, 1, "0x11")
+    finding = story.judged()
+    assert finding.outcome is outcome
+    assert finding.witness == ((heard,) if outcome is Outcome.VIOLATED else ())
+
+
+def test_a_registration_that_does_not_go_with_its_session() -> None:
+    story = Sessions()
+    path, stays = "/brokers/ids/3", {"ephemeral": False}
+    story.connected(100, 3)
+    created = story.registry(100, Kind.CREATED, path, "0x3", detail=stays, group=None)
+    told = story.reported(110, 3, broker_epoch=story._zxid)
+    finding = story.judged()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (created, told))
+    assert finding.why == "b3 takes itself for registered with broker epoch 3, whose znode is not ephemeral"
+
+
+def test_a_registration_that_another_session_takes_over() -> None:
+    story = Sessions()
+    gone = story.registry(EXPIRED, Kind.DELETED, "/brokers/ids/1", "0x2", group=None)
+    story.registry(EXPIRED + 10, Kind.CREATED, "/brokers/ids/1", "0x2", group=None)
+    finding = story.judged()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (story.first, gone))
+
+
 def test_a_first_registration_may_take_long() -> None:
     story = Sessions()
     story.connected(100, 3, "0x3")

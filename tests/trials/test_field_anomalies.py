@@ -162,6 +162,7 @@ def test_the_controls(name: str) -> None:
         ("idle-controller", {"down_ms": "9001"}, "down_ms=9001: must be half of session_timeout_ms=18000 at most"),
         ("elected-again", {"brokers": "3"}, "brokers=3: must be 4"),
         ("elected-again", {"min_isr": "2"}, "min_isr=2: must be 1"),
+        ("elected-again", {"lag_ms": "999"}, "lag_ms=999: must be at least 1000"),
         ("elected-again", {"isr_writer": "controller"}, "isr_writer=controller: must be leader"),
         ("early-order", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("early-order", {"min_isr": "3"}, "min_isr=3: must be less than the replicas"),
