@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from controller.forms import ControllerForm
 from rebalance_lab.checks import handover
 from rebalance_lab.checks.broker_absences import absences, replica_absences, unregistered
 from rebalance_lab.checks.broker_names import broker_names
@@ -78,6 +77,9 @@ class Wait(NamedTuple):
 #: How often a message to ZooKeeper or back may take the longest time in an election.
 MESSAGES = 25
 
+#: The form of the controller that sends one request at a time to ZooKeeper.
+_ONE_AT_A_TIME = "0.8.2"
+
 #: How long a controller may take for each partition that sends one request at a time to ZooKeeper, as up to 1.0.
 ONE_AT_A_TIME_US = 10_000
 
@@ -86,7 +88,7 @@ def bound_us(world: str, parameters: Mapping[str, object], partitions: int = 0) 
     """How long an election may take, of a trial with these parameters and so many partitions."""
     latency_us = parameters.get("latency_max_us") if world == "simulated" else 0
     found = handover.bound_us(world) + MESSAGES * (latency_us if isinstance(latency_us, int) else 0)
-    one_at_a_time = parameters.get("form") == ControllerForm.V0_8_2
+    one_at_a_time = parameters.get("form") == _ONE_AT_A_TIME
     return found + (ONE_AT_A_TIME_US * partitions if one_at_a_time else 0)
 
 

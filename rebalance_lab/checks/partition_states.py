@@ -111,18 +111,25 @@ def topic_writes(history: History) -> dict[str | None, list[Event]]:
 @once
 def deletion_requests(history: History) -> dict[str, list[Period]]:
     """When each topic was to be deleted: while it was listed in `/admin/delete_topics`."""
-    found: dict[str, list[tuple[Event, bool]]] = {}
+    found = _deletion_events(history).items()
+    return {topic: periods((each, each.kind is Kind.CREATED) for each in its) for topic, its in found}
+
+
+@once
+def _deletion_events(history: History) -> dict[str, list[Event]]:
+    """When each topic was asked to be deleted, and when the request went."""
+    found: dict[str, list[Event]] = {}
     for event in events_of(history, Kind.CREATED, Kind.DELETED):
         folder, _, topic = str(event.of("path")).rpartition("/")
         if folder == DELETE_TOPICS:
-            found.setdefault(topic, []).append((event, event.kind is Kind.CREATED))
-    return {topic: periods(its) for topic, its in found.items()}
+            found.setdefault(topic, []).append(event)
+    return found
 
 
-def topics_to_be_deleted(history: History, moment: Event) -> frozenset[str]:
-    """Those that are to be deleted at a moment."""
-    asked = deletion_requests(history).items()
-    return frozenset(topic for topic, its in asked if any(each.overlaps(moment.at_us, moment.at_us) for each in its))
+def asked_to_delete(history: History, topic: str, moment: Event) -> Event | None:
+    """The request to delete a topic that stands at a moment."""
+    its = [each for each in _deletion_events(history).get(topic, ()) if each.at_us <= moment.at_us]
+    return its[-1] if its and its[-1].kind is Kind.CREATED else None
 
 
 @once

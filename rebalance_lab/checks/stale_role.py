@@ -4,10 +4,10 @@ The controller tells each live replica who leads it, and in which leader epoch. 
 back between two looks (KAFKA-7235), that one is told nothing: it leads nothing, though the state znode names it, or
 fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, and leaders that have led for
 half a second then by the state znode, because roles change a moment after the state znode. A partition without a leader
-is left out, because there is nobody to follow, and so is one whose topic is to be deleted, which may wait for a dead
-broker. A broker that is not among the replicas has no role: one that was removed from them without being told leads on,
-and takes records that no other replica gets. Nor has any broker a role in a partition whose state znode has been gone
-for so long.
+is left out, because there is nobody to follow. A broker that is not among the replicas has no role: one that was
+removed from them without being told leads on, and takes records that no other replica gets. Nor has any broker a role
+in a partition whose topic has been asked to be deleted for so long, even if that waits for a dead broker, or whose
+state znode has been gone for so long.
 
 Witness: the state, what the broker believed last since its process started, and the rest.
 """
@@ -22,11 +22,11 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import (
     Place,
+    asked_to_delete,
     partition_states,
     place_of,
     place_of_state,
     replicas_at,
-    topics_to_be_deleted,
 )
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -122,9 +122,13 @@ def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | No
 def _at_rest(
     history: History, cluster: _Cluster, rest: Event, names: Mapping[int, str]
 ) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
-    dying = topics_to_be_deleted(history, rest)
     for place, (changed, state) in cluster.states.items():
-        if place.topic in dying:
+        asked = asked_to_delete(history, place.topic, rest)
+        if asked is not None:
+            if rest.at_us - asked.at_us >= LEAST_US:
+                yield from _with_a_role(
+                    cluster, rest, place, asked, sorted(names.items()), "its topic is to be deleted"
+                )
             continue
         for broker in replicas_at(history, place, rest):
             if state.leader == NO_LEADER or rest.at_us - cluster.since_us[place] < LEAST_US:

@@ -2,8 +2,8 @@
 
 The controller remembers the state of each partition, and decides by that. It tells every broker, which tells clients.
 The leader, the leader epoch and the ISR, without its order, are compared with the state znode, and the brokers that a
-broker considers live with `/brokers/ids`. Of a partition whose state znode is gone no broker tells clients any more,
-and of one whose topic is to be deleted it need not. Looked at are the moments in which the runner finds the cluster
+broker considers live with `/brokers/ids`. Of a partition whose state znode is gone, or whose topic has been asked to be
+deleted, no broker tells clients any more. Looked at are the moments in which the runner finds the cluster
 at rest, if no fault has disturbed it for `bound_us` and for as long as the fault lasted: what has stood for `bound_us`
 is known to the controller, and to each broker that has been registered for so long. What leaders write themselves (up
 to Kafka 2.6) the controller learns from their reports, which come some seconds later. `stale_role` looks at what
@@ -30,10 +30,10 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import (
     Place,
+    asked_to_delete,
     partition_states,
     place_of,
     place_of_state,
-    topics_to_be_deleted,
 )
 from rebalance_lab.checks.phases import before_closing, rests_of
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -162,9 +162,13 @@ def _at_rest(history: History, rest: Event, cluster: _Cluster) -> Iterator[Compa
         for number, event in sorted((int(path.rpartition("/")[2]), event) for path, event in cluster.registered.items())
         if number in names and event.at_us <= since_us
     ]
-    dying = topics_to_be_deleted(history, rest)
     for place, (event, state) in cluster.states.items():
-        if event.at_us > since_us or place.topic in dying:
+        asked = asked_to_delete(history, place.topic, rest)
+        if asked is not None and asked.at_us <= since_us:
+            dying = "its topic is to be deleted"
+            told = ((each, cluster.told.get((each, place))) for each in brokers)
+            yield from (_of_deleted(place, asked, view, rest, each, dying) for each, view in told)
+        if event.at_us > since_us or asked is not None:
             continue
         for broker in brokers:
             yield _of_state(place, state, event, cluster.told.get((broker, place)), rest, f"{broker} tells clients of")
@@ -213,10 +217,17 @@ def _of_state(
     return Compared(why, stands, view, rest)
 
 
-def _of_deleted(place: Place, stands: Event, view: Event | None, rest: Event, broker: str) -> Compared:
+def _of_deleted(
+    place: Place,
+    stands: Event,
+    view: Event | None,
+    rest: Event,
+    broker: str,
+    gone: str = "its state znode has been deleted",
+) -> Compared:
     if view is None:
         return Compared(None, stands, None, rest)
-    why = f"{place}: at rest {broker} tells clients of {_told(*_state_in(view))}, and its state znode has been deleted"
+    why = f"{place}: at rest {broker} tells clients of {_told(*_state_in(view))}, and {gone}"
     return Compared(why, stands, view, rest)
 
 

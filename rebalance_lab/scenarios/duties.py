@@ -57,7 +57,7 @@ OPERATIONS: Mapping[Duty, int] = {
     Duty.PREFERRED: 12,
     Duty.REASSIGN: 65,
     Duty.JOINS: 19,
-    Duty.SHUTDOWN: 17,
+    Duty.SHUTDOWN: 19,
     Duty.FAILS: 15,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
@@ -215,3 +216,18 @@ def test_a_deletion_of_a_moment_ago() -> None:
     story, _, _ = deleted_while_both_have_a_role()
     story.rest(600)
     assert story.found().measures["count"] == 0
+
+
+@pytest.mark.parametrize(("ends", "outcome"), [(("b1", "b2"), Outcome.UNKNOWN), (("b1",), Outcome.VIOLATED)])
+def test_while_a_deletion_waits_nobody_has_a_role(ends: tuple[str, ...], outcome: Outcome) -> None:
+    """The state znode still stands, perhaps because a broker with a replica is dead."""
+    story, _, follows = settled()
+    asked = story._logged(3000, Kind.CREATED, "/admin/delete_topics/t")
+    for actor in ends:
+        story.says(3100, actor, REPLICA_ENDED, role="stopped")
+    rest = story.rest(4000)
+    finding = story.found()
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.witness == (asked, follows, rest)
+        assert finding.why == "t-0: b2 follows broker 1 in leader epoch 0, and its topic is to be deleted"

@@ -183,3 +183,17 @@ def test_a_broker_that_forgets_a_partition_too_early() -> None:
     story.broker(200, 2, METADATA_FORGOTTEN)
     finding = story.found("unequal_views")
     assert finding.why.startswith("t-0: at rest b2 tells clients of nothing, and the state znode has leader 1")
+
+
+@pytest.mark.parametrize(("forgets", "outcome"), [((1, 2), Outcome.CLEAN), ((1,), Outcome.VIOLATED)])
+def test_while_a_deletion_waits_nobody_tells_of_the_partition(forgets: tuple[int, ...], outcome: Outcome) -> None:
+    """The state znode still stands, perhaps because a broker with a replica is dead."""
+    story = cluster()
+    asked = story.registry(300, Kind.CREATED, "/admin/delete_topics/t", "0x9", group=None)
+    for number in forgets:
+        story.broker(400, number, METADATA_FORGOTTEN)
+    finding = story.found("unequal_views")
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.witness[0] == asked
+        assert finding.why.endswith("with the ISR [1, 2], and its topic is to be deleted")

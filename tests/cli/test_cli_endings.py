@@ -69,8 +69,8 @@ import sys, threading
 from rebalance_lab.cli import main
 
 def stands_still(*_arguments, **_named):
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         threading.Event().wait()
     finally:
         threading.Event().wait()

@@ -116,9 +116,9 @@ def moved(kill_at: int, *, seed: int = 1, awaits_deletion: bool = True) -> tuple
     [
         (3, "multi: check /controller_epoch, set /brokers/topics/t2"),
         (5, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/0/state"),
-        (27, "StopReplica to broker"),
+        (28, "StopReplica to broker"),
         # the leader of t2-1 moves while t2-0 ends: what is written of the topic must still name the old replica
-        (44, "UpdateMetadata to broker"),
+        (45, "UpdateMetadata to broker"),
     ],
 )
 def test_a_reassignment_that_awaits_deletion_is_done(kill_at: int, operation: str) -> None:
