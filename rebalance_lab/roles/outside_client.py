@@ -4,6 +4,10 @@ time, and reads the whole partition in the end.
 It records what `roles.log_client` records. There are differences: many writes are under way at once; the library
 repeats a write by itself, so each number has one INVOKED; INFO means that it has given up; an OK may name no offset
 (a broker that recognizes a repeated batch need not know it).
+
+A consumer that begins to read asks any broker who leads. One that was paused, and does not know yet that it has been
+replaced, names itself, and its log ends where its leadership did. So a read that ends before what is acknowledged is
+done again for a while (`STALE_US`) before it counts.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ from rebalance_lab.world.outside.client import OutsideClient, OutsideError, Outs
 from rebalance_lab.world.ports import Environment
 
 RETRY_US = 100_000
+
+#: For how long a read may be one of a leader that has been replaced: longer than a broker needs to hear of it.
+STALE_US = 10_000_000
 
 PARTITION = 0
 
@@ -59,6 +66,7 @@ class _Client:
         self._under_way = 0
         self._changed = environment.tasks.flag("a write has ended")
         self._first_us: int | None = None
+        self._acknowledged_end = 0
 
     async def work(self, registered: RegisteredBrokers) -> None:
         brokers = await registered.addresses()
@@ -77,7 +85,8 @@ class _Client:
             self._write(client, number)
             await self._tasks.sleep(self._spec.pause_us)
         await self._until(0)
-        while not await self._read(client):
+        give_up_us = self._tasks.now_us() + STALE_US
+        while not await self._read(client, give_up_us):
             await self._tasks.sleep(RETRY_US)
         await client.close()
 
@@ -99,16 +108,20 @@ class _Client:
                 self._emit(Kind.INFO, op=PRODUCE, of=began, number=number, error=str(error))
             else:
                 self._first_us = self._first_us or self._tasks.now_us()
+                self._acknowledged_end = max(self._acknowledged_end, -1 if offset is None else offset + 1)
                 self._emit(Kind.OK, op=PRODUCE, of=began, number=number, offset=offset)
             self._changed.raise_()
 
         client.send(value_of(number, self._spec.value_bytes)).on(ended)
 
-    async def _read(self, client: OutsideClient) -> bool:
-        """Whether the whole partition was read."""
+    async def _read(self, client: OutsideClient, give_up_us: int) -> bool:
+        """Whether the whole partition was read. Until `give_up_us` it must have all that is acknowledged."""
         began = self._emit(Kind.INVOKED, op=CONSUME)
         try:
             found = await client.read()
+            end = found[-1][0] + 1 if found else 0
+            if end < self._acknowledged_end and self._tasks.now_us() < give_up_us:
+                raise OutsideError(f"the log ended at {end}, and {self._acknowledged_end} is acknowledged")
         except OutsideError as error:
             self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=str(error))
             return False

@@ -72,9 +72,8 @@ def test_each_duty_is_done_wherever_the_controller_dies(duty: Duty) -> None:
     for kill_at in range(1, OPERATIONS[duty] + 1):
         history, found = play(duty, kill_at)
         as_expected(found)
-        # in some trials nobody else asks the controller meanwhile: the duty then has one operation less
-        least = kill_at - 1 if kill_at == OPERATIONS[duty] else kill_at
-        assert least <= len(operations(history)) <= kill_at
+        # in some trials no leader asks for another ISR meanwhile: the duty then has up to two operations less
+        assert min(kill_at, OPERATIONS[duty] - 2) <= len(operations(history)) <= kill_at
     _, found = play(duty, OPERATIONS[duty] + 10)  # when it is done
     as_expected(found)
 
