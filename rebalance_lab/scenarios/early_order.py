@@ -5,8 +5,8 @@ operator deletes `/controller`, so the next controller finds the follower among 
 0.10.1 it sends the leaderships first, and the list of live brokers with what follows. From 0.9 on a follower looks for
 the address of its leader in that list. One that has just started knows no broker, so it does not follow, and nobody
 tells it again: it stays out of the ISR until it is started anew, its leader changes, or another controller is elected.
-In the end it is started anew. The cure, `metadata_first` (0.10.2): who is live comes
-first. In the control nothing fails.
+In the end it is started anew. The cure, `metadata_first` (0.10.2): who is live comes first. In the control nothing
+fails.
 """
 
 from __future__ import annotations
