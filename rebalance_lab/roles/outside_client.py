@@ -67,6 +67,7 @@ class _Client:
         self._changed = environment.tasks.flag("a write has ended")
         self._first_us: int | None = None
         self._acknowledged_end = 0
+        self._first_stale_us: int | None = None
 
     async def work(self, registered: RegisteredBrokers) -> None:
         brokers = await registered.addresses()
@@ -85,8 +86,7 @@ class _Client:
             self._write(client, number)
             await self._tasks.sleep(self._spec.pause_us)
         await self._until(0)
-        give_up_us = self._tasks.now_us() + STALE_US
-        while not await self._read(client, give_up_us):
+        while not await self._read(client):
             await self._tasks.sleep(RETRY_US)
         await client.close()
 
@@ -114,20 +114,28 @@ class _Client:
 
         client.send(value_of(number, self._spec.value_bytes)).on(ended)
 
-    async def _read(self, client: OutsideClient, give_up_us: int) -> bool:
-        """Whether the whole partition was read. Until `give_up_us` it must have all that is acknowledged."""
+    async def _read(self, client: OutsideClient) -> bool:
+        """Whether the whole partition was read."""
         began = self._emit(Kind.INVOKED, op=CONSUME)
         try:
             found = await client.read()
-            end = found[-1][0] + 1 if found else 0
-            if end < self._acknowledged_end and self._tasks.now_us() < give_up_us:
-                raise OutsideError(f"the log ended at {end}, and {self._acknowledged_end} is acknowledged")
+            self._check_end(found[-1][0] + 1 if found else 0)
         except OutsideError as error:
             self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=str(error))
             return False
         records = [(offset, told(value)) for offset, value in found]
         self._emit(Kind.OK, op=CONSUME, of=began, records=records)
         return True
+
+    def _check_end(self, end: int) -> None:
+        """Raises OutsideError if a read may be one of a leader that has been replaced."""
+        if end >= self._acknowledged_end:
+            return
+        now_us = self._tasks.now_us()
+        if self._first_stale_us is None:
+            self._first_stale_us = now_us
+        if now_us < self._first_stale_us + STALE_US:
+            raise OutsideError(f"the log ended at {end}, and up to {self._acknowledged_end} all is acknowledged")
 
     def _emit(self, kind: Kind, **detail: object) -> int:
         """Record an event. Returns its number."""

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.roles.outside_client import OutsideClientSpec, _Client
-
-GIVE_UP_US = 1000
+from rebalance_lab.roles.outside_client import STALE_US, OutsideClientSpec, _Client
 
 
-def reads(*, acknowledged_end: int, ends_at: int, now_us: int) -> tuple[bool, Kind, dict[str, Any]]:
-    """Whether it counts, and how it is recorded."""
+def reads(*, acknowledged_end: int, ends_at: int, at_us: tuple[int, ...] = (0,)) -> tuple[bool, Kind, dict[str, Any]]:
+    """Whether the last of some reads counts, which are done at these times, and how it is recorded."""
+    times = iter(at_us)
     recorded: list[tuple[Kind, dict[str, Any]]] = []
 
     def emit(_layer: object, kind: Kind, *, detail: dict[str, Any], **_more: object) -> tuple[str, int]:
@@ -39,26 +38,27 @@ def reads(*, acknowledged_end: int, ends_at: int, now_us: int) -> tuple[bool, Ki
         value_bytes=8,
         request_timeout_ms=1,
     )
-    tasks = SimpleNamespace(flag=lambda _name: None, now_us=lambda: now_us)
+    tasks = SimpleNamespace(flag=lambda _name: None, now_us=lambda: next(times))
     client = _Client(SimpleNamespace(tasks=tasks, recorder=SimpleNamespace(emit=emit)), spec)  # type: ignore[arg-type]
     client._acknowledged_end = acknowledged_end
-    counts = asyncio.run(client._read(SimpleNamespace(read=read), GIVE_UP_US))  # type: ignore[arg-type]
+    for _ in at_us:
+        counts = asyncio.run(client._read(SimpleNamespace(read=read)))  # type: ignore[arg-type]
     return counts, *recorded[-1]
 
 
 @pytest.mark.parametrize("ends_at", [5, 6])
 def test_a_read_that_has_all_counts(ends_at: int) -> None:
-    counts, kind, detail = reads(acknowledged_end=5, ends_at=ends_at, now_us=0)
+    counts, kind, detail = reads(acknowledged_end=5, ends_at=ends_at)
     assert (counts, kind, len(detail["records"])) == (True, Kind.OK, ends_at)
 
 
 @pytest.mark.parametrize("ends_at", [0, 4])
 def test_one_of_a_leader_that_has_been_replaced_is_done_again(ends_at: int) -> None:
-    counts, kind, detail = reads(acknowledged_end=5, ends_at=ends_at, now_us=0)
+    counts, kind, detail = reads(acknowledged_end=5, ends_at=ends_at, at_us=(7, STALE_US + 6))
     assert (counts, kind) == (False, Kind.FAILED_OP)
-    assert detail["error"] == f"the log ended at {ends_at}, and 5 is acknowledged"
+    assert detail["error"] == f"the log ended at {ends_at}, and up to 5 all is acknowledged"
 
 
 def test_what_is_still_missing_after_a_while_is_lost() -> None:
-    counts, kind, detail = reads(acknowledged_end=5, ends_at=4, now_us=GIVE_UP_US)
+    counts, kind, detail = reads(acknowledged_end=5, ends_at=4, at_us=(7, STALE_US + 7))
     assert (counts, kind, len(detail["records"])) == (True, Kind.OK, 4)
