@@ -30,10 +30,7 @@ from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import SHUTS_DOWN
 from rebalance_lab.history.views import events_of, once
-from rebalance_lab.history.writes import REPORTED
-
-#: The event of a REPORTED that names the broker epoch of a registration.
-REGISTERED = "registered"
+from rebalance_lab.history.writes import REGISTERED, REPORTED
 
 Wrong = tuple[str, tuple[EventId | None, ...]]
 
@@ -122,7 +119,7 @@ def _without_session(history: History) -> Iterator[Gap]:
 
 def _without_any(history: History) -> Iterator[Gap]:
     """From the connection of each session to its registration, if its broker was registered before in the same life."""
-    created = {event.session: event for _, event in registration_changes(history) if event.kind is Kind.CREATED}
+    first = {each.created.session: each.created for each in reversed(registrations_made(history))}
     sessions: dict[str, str | None] = {}
     registered: set[str] = set()
     for event, ended in in_lives(history, Kind.CONNECTED, REPORTED):
@@ -132,7 +129,7 @@ def _without_any(history: History) -> Iterator[Gap]:
             registered |= {event.actor} if event.of("event") == REGISTERED else set()
         elif sessions.get(event.actor) != event.session:
             sessions[event.actor] = event.session
-            made = created.get(event.session)
+            made = first.get(event.session)
             if event.actor in registered and (made is None or made.at_us > event.at_us):
                 yield _gap(history, event.actor, event.session, event, made, (event.id,))
 

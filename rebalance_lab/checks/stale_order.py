@@ -24,7 +24,7 @@ from rebalance_lab.history.events import Event, EventId, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import OBEYS
 from rebalance_lab.history.views import events_of, grouped
-from rebalance_lab.history.writes import REPORTED
+from rebalance_lab.history.writes import REGISTERED, REPORTED
 
 Wrong = tuple[str, tuple[EventId, ...]]
 
@@ -70,7 +70,7 @@ def _wrong(history: History) -> Iterator[Wrong]:
                 yield from _impostor(event, won.get(_number(event, "controller_epoch"), []))
             if knows.obeyed is None or _number(event, "controller_epoch") >= _number(knows.obeyed, "controller_epoch"):
                 knows.obeyed = event
-        elif event.of("event") == "registered":
+        elif event.of("event") == REGISTERED:
             knows.registered = created.get(_number(event, "broker_epoch"))
 
 

@@ -13,6 +13,9 @@ from rebalance_lab.history.views import events_of
 #: reads a history must know its kinds.
 REPORTED = new_kind("broker-reported", Layer.OP)
 
+#: The `event` of a broker that has registered. It has the broker_epoch, host and port.
+REGISTERED = "registered"
+
 PRODUCE, CONSUME = "produce", "consume"
 
 

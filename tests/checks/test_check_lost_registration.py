@@ -27,8 +27,7 @@ class Sessions(Brokers):
         self.registry(ms, Kind.DELETED, path, session, group=None, zxid=zxid, detail=gone)
 
     def judged(self, at_ms: float = LATE) -> Finding:
-        self.phase(at_ms, "closing")
-        return self.found("lost_registration", at_ms - 1)
+        return self.taken_down("lost_registration", at_ms)
 
 
 def test_each_session_has_its_registration() -> None:
@@ -66,6 +65,15 @@ def test_in_real_time_it_has_five_seconds(after_ms: int, outcome: Outcome) -> No
     story.expired()
     story.connected(NEXT, 1, "0x11")
     assert story.judged(NEXT + after_ms).outcome is outcome
+
+
+def test_a_registration_that_is_renewed_in_its_session_came_with_the_first() -> None:
+    story = Sessions()
+    story.expired()
+    story.registered(NEXT, 1, "0x11")
+    story.unregistered(NEXT + 1200, 1, "0x11")
+    story.registry(NEXT + 1210, Kind.CREATED, "/brokers/ids/1", "0x11", group=None)
+    assert story.judged().outcome is Outcome.CLEAN
 
 
 def test_a_registration_that_comes_late() -> None:

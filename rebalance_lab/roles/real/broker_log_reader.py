@@ -33,7 +33,7 @@ from rebalance_lab.history.replicas import (
     SHUTS_DOWN,
     TRUNCATED,
 )
-from rebalance_lab.history.writes import REPORTED
+from rebalance_lab.history.writes import REGISTERED, REPORTED
 from rebalance_lab.roles.real.client_lines import SESSION_KINDS, read_client_line
 from rebalance_lab.roles.real.event_writer import EventWriter
 from rebalance_lab.roles.real.packets import MULTI
@@ -175,7 +175,7 @@ class BrokerLogReader:
     def _registry(self, line: LogLine) -> None:
         if (found := _REGISTERED.search(line.message)) is not None:
             detail = {"broker_epoch": int(found[3]), "host": found[1], "port": int(found[2])}
-            self.writer.emit(REPORTED, {"event": "registered", **detail})
+            self.writer.emit(REPORTED, {"event": REGISTERED, **detail})
         elif _ASKS.match(line.message) is not None:
             parts = [["create", CONTROLLER], ["set", CONTROLLER_EPOCH]]
             self._asked = _Asked(self.writer.emit(Kind.INVOKED, {"op": MULTI, "path": "", "parts": parts}))

@@ -16,7 +16,7 @@ from rebalance_lab.client.cluster import REQUEST_TIMEOUT_MS
 from rebalance_lab.client.records import ACKS_ALL
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.rest import NodeState, NodeTracker
-from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED, records_of
+from rebalance_lab.history.writes import CONSUME, PRODUCE, REGISTERED, REPORTED, records_of
 from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
 from rebalance_lab.roles.log_client import LogClientSpec
 from rebalance_lab.trials.lab import START_LIMIT_MS, Lab, NodeHandle
@@ -103,7 +103,7 @@ class LogTracker(NodeTracker):
     registrations: Counter[str] = field(default_factory=Counter)
 
     def feed(self, event: Event) -> bool:
-        if event.kind is REPORTED and event.of("event") == "registered":
+        if event.kind is REPORTED and event.of("event") == REGISTERED:
             self.registrations[event.actor] += 1
             return True
         if event.kind is Kind.INVOKED and event.of("op") == CONSUME:
