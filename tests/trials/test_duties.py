@@ -66,14 +66,19 @@ def test_the_controller_dies_before_an_operation_and_the_duty_is_done(duty: Duty
     assert operations(history)[-1].startswith(operation)
 
 
+#: How many operations less a duty has in some trials, if not one, because nobody else asks the controller meanwhile: a
+#: broker that shuts down may have gone before it is told of two changes.
+FEWER = {Duty.SHUTDOWN: 2}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("duty", DRAWN_FROM)
 def test_each_duty_is_done_wherever_the_controller_dies(duty: Duty) -> None:
     for kill_at in range(1, OPERATIONS[duty] + 1):
         history, found = play(duty, kill_at)
         as_expected(found)
-        # in some trials no leader asks for another ISR meanwhile: the duty then has up to two operations less
-        assert min(kill_at, OPERATIONS[duty] - 2) <= len(operations(history)) <= kill_at
+        least = min(kill_at, OPERATIONS[duty] - FEWER.get(duty, 1))
+        assert least <= len(operations(history)) <= kill_at
     _, found = play(duty, OPERATIONS[duty] + 10)  # when it is done
     as_expected(found)
 
