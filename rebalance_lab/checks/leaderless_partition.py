@@ -190,8 +190,9 @@ def _reigns(history: History) -> list[Reign]:
 def _gives_up(election: Election) -> bool:
     """Whether a controller has deleted its own `/controller`."""
     ended = election.ended
-    own = ended is not None and ended.session == election.created.session
-    return own and ended is not None and ended.of("with_session") is not True
+    if ended is None:
+        return False
+    return ended.session == election.created.session and ended.of("with_session") is not True
 
 
 def _could_lead(history: History, place: Place, broker: int, its: Iterable[Stands]) -> list[Period]:

@@ -33,8 +33,7 @@ class Partition(Brokers):
         self.registry(ms, kind, "/admin/delete_topics/t", "0x9", group=None)
 
     def judged(self, at_ms: float = LATE) -> Finding:
-        self.phase(at_ms, "closing")
-        return self.found("leaderless_partition", at_ms - 1)
+        return self.taken_down("leaderless_partition", at_ms)
 
 
 def test_a_leader_that_is_elected_at_once() -> None:

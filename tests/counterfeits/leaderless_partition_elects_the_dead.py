@@ -1,24 +1,18 @@
 """leaderless_partition: a controller that elects a broker that is dead, and so has a leader for each partition."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
 import controller.elections
-from controller.leader_election import Election, LeaderAndIsr, Selection, offline
+from controller.leader_election import Election, LeaderAndIsr, offline
 from rebalance_lab.history.files import History
 
 
-def whoever_is_first(
-    assignment: Sequence[int],
-    current: LeaderAndIsr,
-    live: Collection[int],
-    *,
-    unclean_allowed: bool,
-    selection: Selection = Selection.V2_1,
-) -> Election:
-    return offline(assignment, current, {*live, *current.isr}, unclean_allowed=unclean_allowed, selection=selection)
+def whoever_is_first(assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], **rules: Any) -> Election:
+    return offline(assignment, current, {*live, *current.isr}, **rules)
 
 
 def honest(seed: int) -> History:

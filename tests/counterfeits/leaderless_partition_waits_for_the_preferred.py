@@ -1,26 +1,20 @@
 """leaderless_partition: a controller that lets partitions wait for their preferred leaders."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
 import controller.elections
-from controller.leader_election import Election, LeaderAndIsr, NoLeader, Selection, offline
+from controller.leader_election import Election, LeaderAndIsr, NoLeader, offline
 from rebalance_lab.history.files import History
 
 
-def preferred_only(
-    assignment: Sequence[int],
-    current: LeaderAndIsr,
-    live: Collection[int],
-    *,
-    unclean_allowed: bool,
-    selection: Selection = Selection.V2_1,
-) -> Election:
+def preferred_only(assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], **rules: Any) -> Election:
     if assignment[0] not in live:
         raise NoLeader(f"broker {assignment[0]} is the preferred leader; start it")
-    return offline(assignment, current, live, unclean_allowed=unclean_allowed, selection=selection)
+    return offline(assignment, current, live, **rules)
 
 
 def honest(seed: int) -> History:

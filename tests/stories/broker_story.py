@@ -104,6 +104,11 @@ class Brokers(Story):
 
     # -- the check ------------------------------------------------------------------------------
 
+    def taken_down(self, check: str, at_ms: float) -> Finding:
+        """The trial is taken down at that time."""
+        self.phase(at_ms, "closing")
+        return self.found(check, at_ms - 1)
+
     def found(self, check: str, at_ms: float = 9000) -> Finding:
         self.rest(at_ms)
         return CHECKS[check].judge(self.history())
