@@ -34,6 +34,9 @@ OURS = ("described", "shipped")
 BROKERS = ("kip-320",)
 ALL = (*OURS, REAL)
 
+#: Brokers of Kafka are JVMs: their sessions must be longer than a slow start.
+REAL_BROKERS = {"session_timeout_ms": "6000"}
+
 #: Members wait most of the time, so several live trials run at once. A real member is a JVM and needs more.
 LIVE_PROCESSES, REAL_PROCESSES, SIMULATED_PROCESSES = 6, 2, 2
 
@@ -116,19 +119,34 @@ SWEEPS = (
     ),
     *(Sweep("mixed-versions", BROKERS, {"protocol": each}, simulated=220) for each in ("1.1", "2.7")),
     Sweep("duties", BROKERS, live=14, simulated=1000),
+    *(Sweep("duties", BROKERS, {"duty": "delete-topic", "form": form}, simulated=220) for form in ("1.1", "0.8.2")),
     *(
         Sweep("duties", BROKERS, {"duty": "reassign-partitions", "awaits_deletion": awaits}, simulated=220)
         for awaits in ("false", "true")
     ),
-    Sweep("isr-election", BROKERS, simulated=220),
     *(
-        Sweep("isr-election", BROKERS, {"leaves": "shuts-down", "selection": release}, simulated=220)
-        for release in ("0.8.2", "2.1")
+        Sweep("isr-election", BROKERS, {"leaves": leaves, "selection": release}, simulated=220)
+        for leaves, release in (("dies", "0.8.0"), ("dies", "2.1"), ("shuts-down", "0.8.2"), ("shuts-down", "2.1"))
     ),
     Sweep("isr-per-partition", BROKERS, simulated=220),
     Sweep("placement", BROKERS, simulated=220),
     Sweep("grow-only", BROKERS, simulated=220),
-    *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, live=2, simulated=30) for allowed in ("true", "false")),
+    *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, simulated=220) for allowed in ("true", "false")),
+    *(
+        Sweep(scenario, (REAL,), REAL_BROKERS | settings, real=4)
+        for scenario, settings in (
+            ("controller-race", {}),
+            ("controller-failover", {"rounds": "2"}),
+            ("zombie-controller", {"session_timeout_ms": "18000"}),
+            ("isr-election", {"leaves": "dies"}),
+            ("isr-election", {"leaves": "shuts-down"}),
+            ("committed-data", {"fault": "kill", "rounds": "2"}),
+            ("committed-data", {"fault": "pause", "rounds": "2"}),
+            ("all-replicas-down", {"unclean": "true"}),
+            ("all-replicas-down", {"unclean": "false"}),
+            ("placement", {}),
+        )
+    ),
 )
 
 

@@ -6,10 +6,11 @@ import random
 from collections import Counter
 from typing import Any
 
+from ledger_conditions import holds
 from pyspark.sql import SparkSession
 from verdict_rows import CHECKS, STATEMENT, Row, claim, judged, rows_of_trial
 
-from rebalance_lab.analysis.ledger import Claim, Condition, Expected, Minimum, Quantifier, Reading
+from rebalance_lab.analysis.ledger import Claim, Expected, Minimum, Quantifier, Reading
 from rebalance_lab.analysis.verdicts import WORLDS
 
 
@@ -77,16 +78,6 @@ def decided_enough(count: dict[tuple[str, str], int], decided: tuple[str, ...], 
         sum(count[role, world] for role in decided) * of >= (sum(count[role, world] for role in (*decided, other))) * n
         for world, (n, of) in shares.items()
     )
-
-
-def holds(parameters: dict[str, str], condition: Condition) -> bool:
-    name, operator, bound = condition.parameter, condition.operator, condition.bound
-    if name not in parameters:
-        return False
-    if bound is None:
-        return (parameters[name] == condition.text) is (operator == "==")
-    value, limit = float(parameters[name]), float(parameters.get(bound, bound))
-    return {"<": value < limit, ">=": value >= limit, "==": value == limit, ">": value > limit}[operator]
 
 
 SCENARIOS = [f"s{n}" for n in range(16)]
