@@ -40,7 +40,7 @@ from rebalance_lab.checks.periods import Period, periods
 from rebalance_lab.checks.phases import before_closing
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
+from rebalance_lab.history.views import actor_by_session, events_of, once
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch, read_assignment, read_reassignment
 from rebalance_lab.wire.paths import BROKER_IDS, REASSIGNMENT, partition_of_state
 
@@ -166,21 +166,39 @@ def _is_preferred(history: History, each: Raised) -> bool:
 # -- what the controller knows ------------------------------------------------------------------
 
 
+class _Look(NamedTuple):
+    """A request to list `/brokers/ids`. `seen_us`: up to when its answer has all registrations: a server that lags may
+    answer with less than there was when it was asked."""
+
+    asked_us: float
+    seen_us: float
+
+
 def _looks_before(history: History, event: Event) -> tuple[float, float]:
-    """When the writer of a state asked for the last time before it who is registered, and for the time before that. A
-    new controller has asked once. If its requests are not recorded, at the trial's beginning."""
-    asked = _looks(history).get(event.session, [])
-    its = [each.at_us for each in asked if each.at_us <= event.at_us]
+    """Up to when the writer of a state knew who is registered, from its last look before it and from the look before
+    that. A new controller has looked once. If its requests are not recorded, at the trial's beginning."""
+    its = [each.seen_us for each in _looks(history).get(event.session, []) if each.asked_us <= event.at_us]
     if not its:
         return -math.inf, -math.inf
     return its[-1], its[-2] if len(its) > 1 else math.inf
 
 
 @once
-def _looks(history: History) -> dict[str | None, list[Event]]:
-    """The requests to list `/brokers/ids`, of each session."""
-    asked = (each for each in events_of(history, Kind.INVOKED) if (each.of("op"), each.of("path")) == _LOOK)
-    return grouped(asked, lambda each: each.session)
+def _looks(history: History) -> dict[str | None, list[_Look]]:
+    """Of each session."""
+    asked = [each for each in events_of(history, Kind.INVOKED) if (each.of("op"), each.of("path")) == _LOOK]
+    answers = {(each.actor, each.of("of")): each.zxid for each in events_of(history, Kind.OK)}
+    registered = [
+        each
+        for each in events_of(history, Kind.CREATED, Kind.DELETED)
+        if str(each.of("path")).startswith(f"{BROKER_IDS}/")
+    ]
+    found: dict[str | None, list[_Look]] = {}
+    for each in asked:
+        zxid = answers.get((each.actor, each.n))
+        later = [] if zxid is None else [one.at_us for one in registered if (one.zxid or 0) > zxid]
+        found.setdefault(each.session, []).append(_Look(each.at_us, min([each.at_us, *(us - 1 for us in later)])))
+    return found
 
 
 _LOOK = ("children", BROKER_IDS)

@@ -294,8 +294,13 @@ class Birth(Brokers):
         self.session = session
         self.isr = isr
 
-    def look(self, ms: float) -> None:
-        self.add(ms, "b1", Kind.INVOKED, session="0x1", group=None, detail={"op": "children", "path": "/brokers/ids"})
+    def look(self, ms: float, *, behind: int | None = None) -> None:
+        """`behind`: by how many transactions the server that answers lags; None if no answer is recorded."""
+        detail = {"op": "children", "path": "/brokers/ids"}
+        _, began = self.add(ms, "b1", Kind.INVOKED, session="0x1", group=None, detail=detail)
+        if behind is not None:
+            answered, zxid = {**detail, "of": began}, self._zxid - behind
+            self.add(ms + 1, "b1", Kind.OK, session="0x1", group=None, zxid=zxid, detail=answered)
 
     def born(self) -> EventId:
         data = {"controller_epoch": 1, "leader": self.isr[0], "version": 1, "leader_epoch": 0, "isr": self.isr}
@@ -340,3 +345,14 @@ def test_a_replica_that_was_back_before_the_controller_looked() -> None:
     story.look(38)
     story.born()
     assert story.found("needless_election").outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize(("behind", "outcome"), [(0, Outcome.VIOLATED), (1, Outcome.CLEAN)])
+def test_what_a_server_that_lags_has_not_answered_is_news(behind: int, outcome: Outcome) -> None:
+    """Found in a simulated trial: a follower of ZooKeeper answered without the broker that had just registered."""
+    story = Birth(1, 2)
+    story.unregistered(35, 3)
+    story.registered(45, 3, "0x33")
+    story.look(50, behind=behind)
+    story.born()
+    assert story.found("needless_election").outcome is outcome
