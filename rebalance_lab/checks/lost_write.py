@@ -1,9 +1,12 @@
 """A write that was acknowledged is in the log: Jepsen's `lost-write`.
 
-The client reads the whole partition after its last write. A number that was acknowledged must be among what it reads,
-at the offset that the acknowledgement named, if it named one. Jepsen counts only what lies below the highest offset
-that was read; here the read begins after all writes and goes to the log's end, so an acknowledged record beyond that is
-lost as well. What is there besides is judged by `duplicate`, `aborted_read` and `garbage_read`.
+The whole partition is read after the last write and the last fault. A number that was acknowledged must be among what
+is read, at the offset that the acknowledgement named, if it named one. Jepsen counts only what lies below the highest
+offset that was read; here the read begins after all writes and goes to the log's end, so an acknowledged record beyond
+that is lost as well. What is there besides is judged by `duplicate`, `aborted_read` and `garbage_read`.
+
+A read that a fault outlasted decides nothing, unless a record is missing from it already, because the fault may have
+taken records after it.
 
 Witness: the acknowledgement of the first number that is lost, and the read.
 """
@@ -14,6 +17,7 @@ from collections.abc import Container
 
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
 from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 from rebalance_lab.history.writes import PRODUCE, Value, acknowledged, final_read, records_of
@@ -41,8 +45,18 @@ def judge(history: History) -> Finding:
         at = "" if first.of("offset") is None else f" at offset {first.of('offset')}"
         why = f"number {first.of('number')} was acknowledged{at} and {where}"
         return violated(why, (first.id, read.id), numbers)
+    if (fault := _later_fault(history, read)) is not None:
+        return unknown(
+            history, f"the log was read before the end of a fault ({fault.of('fault')} of {fault.of('target')})"
+        )
     why = f"all {len(writes)} acknowledged writes are in the log"
     return not_violated(history, why, numbers, vacuous=None if writes else "no write was acknowledged")
+
+
+def _later_fault(history: History, read: Event) -> Event | None:
+    """A fault that was not over when the read ended."""
+    events = events_of(history, Kind.FAULT_BEGAN, Kind.FAULT_ENDED)
+    return next((each for each in events if each.at_us > read.at_us and not kind_of(each).in_controls), None)
 
 
 def _is_there(write: Event, records: Container[tuple[int, Value]], found: Container[Value]) -> bool:

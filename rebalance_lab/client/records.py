@@ -30,7 +30,7 @@ from rebalance_lab.wire.kafka.records import (
     check_batch,
     records,
 )
-from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER, NO_LEADER_EPOCH
+from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER, EARLIEST, LATEST, NO_LEADER_EPOCH
 
 #: Who acknowledges a write: all replicas in sync, the leader alone, or nobody.
 ACKS_ALL = -1
@@ -150,6 +150,23 @@ async def fetch(cluster: ClusterClient, topic: str, partition: int, offset: int,
     (result,) = response.responses[0].partitions
     _check(cluster, topic, partition, result.error_code)
     return _fetched(result, offset)
+
+
+async def read_committed(
+    cluster: ClusterClient, topic: str, partition: int, *, beyond: int = -1
+) -> list[Record] | None:
+    """All that is committed in a partition now; None if the log does not reach beyond the offset `beyond` yet. Errors
+    as of `fetch`."""
+    offset = await offset_at(cluster, topic, partition, EARLIEST)
+    end = await offset_at(cluster, topic, partition, LATEST)
+    if end <= beyond:
+        return None
+    found: list[Record] = []
+    while offset < end:
+        fetched = await fetch(cluster, topic, partition, offset)
+        found += fetched.records
+        offset = fetched.next_offset
+    return found
 
 
 async def fetch_several(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
-from rebalance_lab.client.records import ACKS_ALL, ACKS_NONE, Producer, fetch, new_producer, offset_at, produce
+from rebalance_lab.client.records import ACKS_ALL, ACKS_NONE, Producer, new_producer, produce, read_committed
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag
@@ -28,7 +28,6 @@ from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.roles.values import told_of, value_of
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Record
-from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment
 
@@ -163,24 +162,18 @@ class _Client:
     async def _read(self) -> bool:
         """Whether the whole partition was read."""
         began = self._emit(Kind.INVOKED, op=CONSUME)
-        found: list[tuple[int, int | str]] = []
+        beyond = -1 if self._spec.acks == ACKS_ALL else self._offset
         try:
-            cluster, topic = await self._connected(), self._spec.topic
-            offset = await offset_at(cluster, topic, PARTITION, EARLIEST)
-            end = await offset_at(cluster, topic, PARTITION, LATEST)
-            if self._spec.acks != ACKS_ALL and end <= self._offset:
-                why = f"offset {self._offset}, which was acknowledged, is not committed yet"
-                self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=why)
-                return False
-            while offset < end:
-                fetched = await fetch(cluster, topic, PARTITION, offset)
-                found += ((each.offset, told_of(each)) for each in fetched.records)
-                offset = fetched.next_offset
+            found = await read_committed(await self._connected(), self._spec.topic, PARTITION, beyond=beyond)
         except UNANSWERED as error:
             self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=str(error))
             self._disconnect()
             return False
-        self._emit(Kind.OK, op=CONSUME, of=began, records=found)
+        if found is None:
+            why = f"offset {beyond}, which was acknowledged, is not committed yet"
+            self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=why)
+            return False
+        self._emit(Kind.OK, op=CONSUME, of=began, records=[(each.offset, told_of(each)) for each in found])
         return True
 
     async def _connected(self) -> ClusterClient:

@@ -78,22 +78,26 @@ async def fault_round(lab: ReplicationLab, draws: RandomStream) -> None:
     others = [each for each in lab.brokers if each is not spared]
     victims = [others.pop(draws.below(len(others))) for _ in range(lab.plan.number("victims"))]
     wanted = lab.plan.text("fault")
+    cut: set[frozenset[str]] = set()
     async with lab.tasks.scope("faults") as scope:
         for victim in victims:
             fault = DRAWN[draws.below(len(DRAWN))] if wanted == ANY else wanted
             delay_us = draws.below(FAULT_WITHIN_US)
-            scope.spawn(_suffer(lab, victim, fault, delay_us), f"{fault} of {victim.actor}")
+            scope.spawn(_suffer(lab, victim, fault, delay_us, cut), f"{fault} of {victim.actor}")
 
 
-async def _suffer(lab: ReplicationLab, victim: BrokerNode, fault: str, delay_us: int) -> None:
+async def _suffer(lab: ReplicationLab, victim: BrokerNode, fault: str, delay_us: int, cut: set[frozenset[str]]) -> None:
+    """`cut`: the links that this round has cut, by the names of both brokers. Two victims may share one."""
     duration_ms = lab.plan.number("fault_ms")
     await lab.tasks.sleep(delay_us)
     if fault == "pause":
         await pause(lab, victim, duration_ms)
     elif fault == "cut":
+        links = {frozenset({victim.actor, each.actor}): each for each in _peers(lab, victim)}
         async with lab.tasks.scope("cuts") as scope:
-            for each in _peers(lab, victim):
+            for each in (each for link, each in links.items() if link not in cut):
                 scope.spawn(cut_link(lab, victim, each, duration_ms), f"{victim.actor} and {each.actor}")
+            cut |= links.keys()
     else:
         await kill(lab, victim)
         if fault == "power-loss":

@@ -85,3 +85,42 @@ def test_a_loss_counts_though_the_trial_never_came_to_rest() -> None:
     story.wrote(10, 1, 0)
     story.read(100)
     assert CHECKS["lost_write"].judge(story.history()).outcome is Outcome.VIOLATED
+
+
+def test_a_read_that_a_fault_outlasted_decides_nothing() -> None:
+    """Found in a simulated trial: the last fault took 97 records after the client had read all 200."""
+    story = Writes()
+    story.wrote(10, 1, 0)
+    story.paused(15, 30, "b1")
+    story.read(20, (0, 1))
+    finding = story.found("lost_write")
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why.endswith("the log was read before the end of a fault (pause of b1)")
+
+
+def test_what_is_missing_from_it_is_lost_all_the_same() -> None:
+    story = Writes()
+    story.wrote(10, 1, 0)
+    story.paused(15, 30, "b1")
+    story.read(20)
+    assert story.found("lost_write").outcome is Outcome.VIOLATED
+
+
+def test_the_last_read_decides() -> None:
+    story = Writes()
+    story.wrote(10, 1, 0)
+    story.read(20, (0, 1))
+    story.paused(25, 30, "b1")
+    last = story.read(40)
+    finding = story.found("lost_write")
+    assert (finding.outcome, finding.witness[1]) == (Outcome.VIOLATED, last)
+
+
+def test_what_a_control_may_contain_is_not_a_fault() -> None:
+    story = Writes()
+    story.wrote(10, 1, 0)
+    story.read(20, (0, 1))
+    began = story.fault(30, "join", "b4")
+    story.bit(31, "join", "b4", began)
+    story.ended(32, "join", "b4", began)
+    assert story.found("lost_write").outcome is Outcome.CLEAN
