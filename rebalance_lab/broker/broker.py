@@ -368,7 +368,7 @@ class Broker:
         """Report when the connection is lost, and when it is back."""
         while True:
             event = await session.events.get()
-            self._report("zookeeper", {"message": f"the connection to ZooKeeper: {event.kind.value}"})
+            self._report("zookeeper", {"connection": event.kind.value, "session": f"{event.session_id:#x}"})
             if event.kind is SessionEventKind.CONNECTED and self._settings.config.lab_resigns_on_reconnect:
                 self._reelect("it is connected to ZooKeeper again")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -20,13 +21,16 @@ from rebalance_lab.broker.log.errors import FolderFailed, WrongFolder
 from rebalance_lab.broker.registration import BrokerIdTaken
 from rebalance_lab.broker.settings import BROKER_SETTINGS, InvalidSetting, Value, changed
 from rebalance_lab.cli.brokers import Unrecorded
-from rebalance_lab.cli.failures import Failure, must_be_writable, spoken
+from rebalance_lab.cli.failures import Failure, end_by_force, must_be_writable, spoken
 from rebalance_lab.cli.options import JsonOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel.interruption import LAST_RESORT_S, SIGNALS
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles.connection import ConnectionStory
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.network import CannotListen
+from rebalance_lab.world.ports import SessionEventKind
 from rebalance_lab.world.storage import StorageError
 from rebalance_lab.world.zk.connect_string import BadConnectString
 
@@ -127,11 +131,11 @@ def _run(settings: BrokerSettings, data: Path, *, as_json: bool) -> None:
     number = settings.config.broker_id
     with LiveKernel() as live:
         closing: Flag = live.kernel.flag("asked to end")
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            live.loop.add_signal_handler(each, closing.raise_)
+        _end_on_signals(live, closing, settings.config)
         environment = live_environment(f"broker-{number}", live, Unrecorded(), os.getpid(), storage=data)
 
         unheard: list[OSError] = []
+        connection = ConnectionStory()
 
         def report(event: str, detail: dict[str, object]) -> None:
             if event == "registered":
@@ -140,12 +144,45 @@ def _run(settings: BrokerSettings, data: Path, *, as_json: bool) -> None:
                 except OSError as error:  # its id would stay taken if it did not close
                     unheard.append(error)
                     closing.raise_()
+            elif event == "zookeeper":
+                _say_connection(connection, settings.connect, detail)
             elif event in TOLD:
                 _say(": ".join(filter(None, (TOLD[event], _because(detail)))))
 
         live.run(Broker(environment, settings, report).run(closing), f"broker {number}")
         for error in unheard:
             raise error
+
+
+def _end_on_signals(live: LiveKernel, closing: Flag, config: BrokerConfig) -> None:
+    """A signal asks the broker to end. If that takes longer than it may, the process is ended, and says what the tasks
+    of the broker wait for."""
+    attempt_ms = config.controller_socket_timeout_ms + config.controlled_shutdown_retry_backoff_ms
+    leaves_ms = config.controlled_shutdown_max_retries * attempt_ms if config.controlled_shutdown_enable else 0
+    limit_s = leaves_ms / 1000 + LAST_RESORT_S
+
+    def give_up(number: signal.Signals) -> None:
+        waiting = "; ".join(f"{name} {what}" for name, what in live.kernel.waits())
+        end_by_force(number, f"the broker did not end within {limit_s:g} s and was cut short ({waiting})")
+
+    def asked(number: signal.Signals) -> None:
+        if not closing.raised:
+            closing.raise_()
+        last_resort = threading.Timer(limit_s, give_up, [number])
+        last_resort.daemon = True
+        last_resort.start()
+
+    for each in SIGNALS:
+        live.loop.add_signal_handler(each, asked, each)
+
+
+def _say_connection(story: ConnectionStory, connect: str, detail: dict[str, object]) -> None:
+    if detail["connection"] == SessionEventKind.CONNECTED.value:
+        told = story.connected(str(detail["session"]))
+    else:
+        told = story.lost(f"{connect}: it was closed, or no answer comes")
+    if told is not None:
+        _say(told.text)
 
 
 def _say_where(number: int, address: str, *, as_json: bool) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import NoReturn
 
 from rebalance_lab.analysis.errors import SparkStartError, TablesError
 from rebalance_lab.analysis.ledger import Status
+from rebalance_lab.cli.at_once import NAME
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE, UNKNOWN
 from rebalance_lab.history.disk import NO_SPACE
 from rebalance_lab.history.files import HistoryError, is_stream
@@ -41,6 +45,17 @@ class Failure(Exception):
 
 class CutShort(Exception):
     """A signal has ended a command that had done a part of its work. The message says which, for the user."""
+
+
+def end_by_force(number: signal.Signals, why: str) -> NoReturn:
+    """End this process after a signal, whatever its threads wait for. Its children end with it, as after SIGKILL."""
+    with suppress(OSError):  # nobody may read it
+        print(
+            f"{NAME}: interrupted by {number.name}; {why}; temporary folders that are left go at the next start",
+            file=sys.stderr,
+            flush=True,
+        )
+    os._exit(128 + number)
 
 
 @contextmanager

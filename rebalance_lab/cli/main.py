@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated
@@ -25,7 +24,7 @@ from rebalance_lab.cli.consume import consume
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
 from rebalance_lab.cli.explore import explore_schedules
-from rebalance_lab.cli.failures import CutShort, Failure, spoken
+from rebalance_lab.cli.failures import CutShort, Failure, end_by_force, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.limits import named
@@ -125,16 +124,8 @@ def _interrupted(arguments: list[str] | None, number: signal.Signals, left: str 
 
 
 def _end_by_force(interruption: Interruption) -> None:
-    """End this process, whatever its main thread waits for. Its children end with it, as after SIGKILL."""
     number = interruption.number or signal.SIGINT
-    with suppress(OSError):  # nobody may read it
-        print(
-            f"{NAME}: interrupted by {number.name}; the clean-up did not end within {LAST_RESORT_S:g} s and was cut"
-            f" short; temporary folders that are left go at the next start",
-            file=sys.stderr,
-            flush=True,
-        )
-    os._exit(128 + number)
+    end_by_force(number, f"the clean-up did not end within {LAST_RESORT_S:g} s and was cut short")
 
 
 def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int:
@@ -148,12 +139,12 @@ def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int
             return PIPE_CLOSED
         raise
     except (Exception, KeyboardInterrupt) as error:
-        if interruption.number is None:
+        if interruption.arrived is None:
             return _failed(error)
         left = str(error) if isinstance(error, CutShort) else left
         code = BY_TYPER
     if code == BY_TYPER:
-        return _interrupted(arguments, interruption.number or signal.SIGINT, left)
+        return _interrupted(arguments, interruption.arrived or signal.SIGINT, left)
     return code if isinstance(code, int) else 0
 
 

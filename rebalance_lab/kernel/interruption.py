@@ -63,10 +63,12 @@ _Break = tuple[Callable[[], object], float]
 
 
 class Interruption:
-    """`number`: of the first signal; None until there was one."""
+    """`number`: of the first signal that was raised; None until there was one. `arrived`: of the first that came, which
+    may have been put off: an error that follows it may be its consequence, as when it has ended other processes, too."""
 
     def __init__(self) -> None:
         self.number: signal.Signals | None = None
+        self.arrived: signal.Signals | None = None
         self._is_over = False
         self._lost = False
         self._put_off: list[tuple[FrameType, int]] = []
@@ -87,6 +89,8 @@ class Interruption:
         """Later signals do not interrupt the clean-up that follows the first, and none changes what has ended. Python
         drops as well what is raised within `on_unraisable`: there a signal waits until it is sent again, and so it does
         in a function that must not stop half-way."""
+        if self.arrived is None and not self._is_over:
+            self.arrived = signal.Signals(number)
         if not self._is_over and (self.number is None or self._lost) and not _is_noting(frame):
             if frame is not None and self._is_put_off(frame):
                 return  # `insist` sends it again

@@ -197,7 +197,7 @@ def test_lost_connections_to_zookeeper_are_reported() -> None:
         assert session is not None
         stage.server.break_connection(session.ephemeral_owner)
         await stage.tasks.sleep(2_000_000)
-        told = [each["message"] for each in stage.said("zookeeper")]
-        assert told[-2:] == ["the connection to ZooKeeper: disconnected", "the connection to ZooKeeper: connected"]
+        told = [(each["connection"], each["session"]) for each in stage.said("zookeeper")]
+        assert told[-2:] == [(each, f"{session.ephemeral_owner:#x}") for each in ("disconnected", "connected")]
 
     BrokerStage().play(story)

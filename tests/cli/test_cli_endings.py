@@ -45,8 +45,10 @@ def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path, line: str,
     assert why in ended.stderr
 
 
-def test_a_terminal_that_closes_ends_a_sweep_in_one_line(tmp_path: Path) -> None:
-    """It sends SIGHUP to all processes, also to the one that removes semaphores."""
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_to_all_processes_ends_a_sweep_in_one_line(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C, a terminal that closes, and `timeout` signal the workers as well, and the process that removes
+    semaphores. The workers may be dead before the command has noted its own signal."""
     arguments = ["sweep", "zombie", "--seeds", "4000"]
     process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, cwd=tmp_path, start_new_session=True)
     try:
@@ -54,12 +56,12 @@ def test_a_terminal_that_closes_ends_a_sweep_in_one_line(tmp_path: Path) -> None
         while not trial_folders(tmp_path / "trials"):
             assert process.poll() is None and time.monotonic() < give_up
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGHUP)
+        os.killpg(process.pid, number)
         _, err = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
-    assert process.returncode == 128 + signal.SIGHUP, err
-    assert err.startswith(b"rebalance-lab: interrupted by SIGHUP;"), err
+    assert process.returncode == 128 + number, err
+    assert err.startswith(f"rebalance-lab: interrupted by {number.name};".encode()), err
     assert err.count(b"\n") == 1, err
 
 
@@ -93,6 +95,46 @@ def test_a_clean_up_that_stands_still_is_cut_short(number: signal.Signals) -> No
             process.kill()
     assert process.returncode == 128 + number, err
     assert err.startswith(f"rebalance-lab: interrupted by {number.name}; the clean-up did not end within 0.2 s"), err
+    assert err.count("\n") == 1, err
+
+
+#: A broker that does not hear that it is to end.
+NEVER_ENDS = """
+import sys
+from rebalance_lab.cli import broker, main
+from rebalance_lab.kernel import Future
+
+class NeverEnds:
+    def __init__(self, *_arguments):
+        pass
+
+    async def run(self, _closing):
+        print("ready", flush=True)
+        await Future("what never comes")
+
+broker.Broker, broker.LAST_RESORT_S = NeverEnds, 0.2
+no_leave = ["--set", "controlled.shutdown.enable=false"]
+sys.exit(main.main(["broker", "--zookeeper", "127.0.0.1:1", "--data", sys.argv[1], *no_leave]))
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_broker_that_does_not_end_is_cut_short_and_says_what_it_waits_for(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Found by one shot in 150: a broker that was asked to end as it registered served on."""
+    with subprocess.Popen(
+        [sys.executable, "-c", NEVER_ENDS, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            process.send_signal(number)
+            _, err = process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number, err
+    assert err.startswith(f"rebalance-lab: interrupted by {number.name}; the broker did not end within 0.2 s"), err
+    assert "waits for what never comes" in err
     assert err.count("\n") == 1, err
 
 
