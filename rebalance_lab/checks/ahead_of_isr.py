@@ -17,18 +17,15 @@ from typing import NamedTuple
 
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.log_ends import LogEnds, end_in
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, Stood, place_of, stood
+from rebalance_lab.checks.partition_states import Stood, place_of, stood
 from rebalance_lab.checks.phases import closing_us
-from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import RESTART
-from rebalance_lab.history.replicas import APPENDED, COMMITTED, FOLLOWS, LEADS, REPLICATED, TRUNCATED
+from rebalance_lab.history.replicas import COMMITTED, REPLICATED
 from rebalance_lab.history.views import events_of
-
-#: The field with the end of the log, of each event that tells of it.
-_ENDS = {LEADS: "end_offset", FOLLOWS: "end_offset", REPLICATED: "end_offset", TRUNCATED: "to_offset"}
 
 
 class Ahead(NamedTuple):
@@ -59,20 +56,15 @@ def _compare(history: History) -> tuple[int, list[Ahead]]:
         return 0, []
     names = broker_names(history)
     states = stood(history, closing_us(history)[0])
-    ends: dict[tuple[str, Place], Event] = {}
+    ends = LogEnds()
     compared, found = 0, []
-    for event in events_of(history, *_ENDS, APPENDED, COMMITTED, Kind.FAULT_BEGAN):
-        if event.kind is Kind.FAULT_BEGAN:
-            if event.of("fault") == RESTART:
-                ends = {each: known for each, known in ends.items() if each[0] != event.of("target")}
-        elif event.kind is not COMMITTED:
-            ends[event.actor, place_of(event)] = event
-        else:
-            state = _state_at(states.get(place_of(event), []), event)
-            if state is not None:
-                for end, ahead in _of_isr(event, state, names, ends):
-                    compared += end
-                    found += [] if ahead is None else [ahead]
+    for event in events_of(history, *LogEnds.KINDS, COMMITTED):
+        ends.take(event)
+        state = _state_at(states.get(place_of(event), []), event) if event.kind is COMMITTED else None
+        if state is not None:
+            for end, ahead in _of_isr(event, state, names, ends):
+                compared += end
+                found += [] if ahead is None else [ahead]
     return compared, found
 
 
@@ -87,27 +79,23 @@ def _state_at(states: list[Stood], event: Event) -> Stood | None:
 
 
 def _of_isr(
-    moved: Event, stood_: Stood, names: Mapping[int, str], ends: Mapping[tuple[str, Place], Event]
+    moved: Event, stood_: Stood, names: Mapping[int, str], ends: LogEnds
 ) -> Iterator[tuple[bool, Ahead | None]]:
     """Of each replica in sync: whether the end of its log is known, and what is wrong with it."""
     place, offset = place_of(moved), _number(moved, "offset")
     if names.get(stood_.state.leader) != moved.actor:
         return
     for broker in stood_.state.isr:
-        end = ends.get((names.get(broker, ""), place))
+        end = ends.of(names.get(broker), place)
         if end is None:
             yield False, None
             continue
-        by = offset - _end_of(end)
+        by = offset - end_in(end)
         why = (
             f"{place}: {moved.actor} committed up to offset {offset} in leader epoch {moved.of('leader_epoch')}, and "
-            f"the log of broker {broker}, which is in the ISR, ended at {_end_of(end)}"
+            f"the log of broker {broker}, which is in the ISR, ended at {end_in(end)}"
         )
         yield True, Ahead(why, by, stood_.event.id, end.id, moved.id) if by > 0 else None
-
-
-def _end_of(event: Event) -> int:
-    return _number(event, "last") + 1 if event.kind is APPENDED else _number(event, _ENDS[event.kind])
 
 
 def _number(event: Event, name: str) -> int:

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.leader_beliefs import Belief, LeaderBeliefs
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, place_of, stood
+from rebalance_lab.checks.partition_states import Place, stood
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL
-from rebalance_lab.history.replicas import FOLLOWS, ISR_ASSUMED, LEADS, REPLICA_ENDED, largest_isr
+from rebalance_lab.history.replicas import largest_isr
 from rebalance_lab.history.views import events_of
 
 
@@ -96,27 +96,21 @@ def _states(history: History) -> dict[Place, list[Counted]]:
 
 
 def _beliefs(history: History) -> dict[Place, list[Counted]]:
-    """What each leader has counted with. A belief ends with the next one, or with its process."""
+    """What each leader has counted with."""
     end_us = closing_us(history)[0]
     found: dict[Place, list[Counted]] = {}
-    last: dict[tuple[str, Place], Event] = {}
 
-    def ends(actor: str, place: Place, at_us: int) -> None:
-        began = last.pop((actor, place), None)
-        if began is not None:
-            epoch = int(str(began.of("leader_epoch")))
-            found.setdefault(place, []).append(Counted(began, actor, epoch, largest_isr(began), min(at_us, end_us)))
+    def ended(belief: Belief, at_us: int) -> None:
+        epoch = int(str(belief.event.of("leader_epoch")))
+        isr = largest_isr(belief.event)
+        found.setdefault(belief.place, []).append(Counted(belief.event, belief.actor, epoch, isr, min(at_us, end_us)))
 
-    for event in events_of(history, LEADS, ISR_ASSUMED, FOLLOWS, REPLICA_ENDED, Kind.FAULT_BEGAN):
-        if event.kind is Kind.FAULT_BEGAN:
-            for actor, place in [each for each in last if (each[0], KILL) == (event.of("target"), event.of("fault"))]:
-                ends(actor, place, event.at_us)
-            continue
-        ends(event.actor, place_of(event), event.at_us)
-        if event.kind in {LEADS, ISR_ASSUMED}:
-            last[event.actor, place_of(event)] = event
-    for actor, place in list(last):
-        ends(actor, place, end_us)
+    beliefs = LeaderBeliefs()
+    for event in events_of(history, *LeaderBeliefs.KINDS):
+        for each in beliefs.take(event):
+            ended(each, event.at_us)
+    for each in beliefs.all:
+        ended(each, end_us)
     return found
 
 
