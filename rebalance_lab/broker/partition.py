@@ -65,6 +65,7 @@ class ReplicaContext:
     - `observe`: is called with what trials record.
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
+    - `commits_alone`: True plants a bug: a leader commits what it has written, whatever its followers have.
     - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
     - `joins_caught_up`: while too few are in sync, a follower joins only once it has caught up, by the rule by which
@@ -86,6 +87,7 @@ class ReplicaContext:
     observe: Observe = unobserved
     refuses_before_append: bool = True
     assumes_whole_isr: bool = True
+    commits_alone: bool = False
     leads_as_first_of_isr: bool = False
     leader_grace: bool = True
     joins_caught_up: bool = False
@@ -313,6 +315,8 @@ class Partition:
         reached = leadership.high_watermark(
             log.high_watermark, log.end_offset, self._around.tasks.now_us(), min_isr=log.config.min_insync_replicas
         )
+        if self._around.commits_alone:
+            reached = log.end_offset
         if reached > log.high_watermark:
             log.high_watermark = reached
             self._observe("committed", offset=reached, leader_epoch=self.leader_epoch)

@@ -8,10 +8,10 @@ control the brokers stay alive.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -21,7 +21,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 
 async def all_replicas_down(lab: ReplicationLab) -> None:
@@ -55,7 +55,7 @@ async def _all_down(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The messages that the leader wrote alone are lost exactly if the first that returns may lead."""
     lost = Outcome.VIOLATED if plan.switch("unclean") and not plan.control else Outcome.CLEAN
-    return usual(REPLICATION, lost_write=lost, leader_completeness=lost)
+    return usual_of(plan, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

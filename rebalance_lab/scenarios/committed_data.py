@@ -10,7 +10,6 @@ epochs (KIP-320): what it has read must stay. In the control nothing fails.
 from __future__ import annotations
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.client.consumer import Reset
 from rebalance_lab.faults.kill import kill
@@ -19,6 +18,7 @@ from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.power_loss import lose_power, perhaps_lose_power
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import RandomStream
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -28,7 +28,7 @@ from rebalance_lab.subjects.replication.subject import (
     ReplicationLab,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 #: A fault comes within this time after the acknowledgement that it waits for: several writes long.
 FAULT_WITHIN_US = 60_000
@@ -118,32 +118,35 @@ def _peers(lab: ReplicationLab, victim: BrokerNode) -> list[BrokerNode]:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The rules of KIP-320 lose nothing, unless a broker loses its power with records that it has not synced; the older
     rules may lose records anyway. A broker that comes back without its records leads again if it is the last of the
-    ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone. A leader
-    that is cut off may be told late of another ISR. A fetch that a cut has held back may let a follower join that has
-    been started again meanwhile and does not fetch yet, so that the leader soon drops it. Where records may be lost, or
-    replicas differ, a reader may have read them, and another record may stand where it has been."""
+    ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone. If it
+    does not, another leads and counts on it. A leader that is cut off may be told late of another ISR. A fetch that a
+    cut has held back may let a follower join that has been started again meanwhile and does not fetch yet, so that the
+    leader soon drops it. Where records may be lost, or replicas differ, a reader may have read them, and another record
+    may stand where it has been."""
     late = None if plan.text("fault") in {ANY, "cut"} and not plan.control else Outcome.CLEAN
     held_back = plan.text("fault") == ANY and plan.number("victims") > 1 and not plan.control
     early = None if held_back else Outcome.CLEAN
     if plan.rules != ReplicationRules.KIP_320:
-        return usual(
-            REPLICATION,
+        return usual_of(
+            plan,
             lost_write=None,
             leader_completeness=None,
             replica_divergence=None,
             changed_read=None,
             poll_skip=None,
+            ahead_of_assumed_isr=None,
             frozen_isr=late,
             early_shrink=early,
         )
     forgets = plan.text("fault") in {ANY, "power-loss"} and plan.number("flush_messages") != 1
     lost = None if forgets and not plan.control else Outcome.CLEAN
-    return usual(
-        REPLICATION,
+    return usual_of(
+        plan,
         lost_write=lost,
         leader_completeness=lost,
         changed_read=lost,
         poll_skip=lost,
+        ahead_of_assumed_isr=lost,
         frozen_isr=late,
         early_shrink=early,
     )

@@ -8,11 +8,11 @@ after it has fired for a controller that went, and misses the next election. In 
 from __future__ import annotations
 
 from controller.settings import ControllerBug
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.expire import expire
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -22,7 +22,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 
 async def controller_failover(lab: ReplicationLab) -> None:
@@ -57,7 +57,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     there may be no controller until one is started again."""
     misses = not plan.control and not plan.switch("watch_again") and plan.number("rounds") > 1
     missed_election, handover = (Outcome.VIOLATED, None) if misses else (Outcome.CLEAN, Outcome.CLEAN)
-    return usual(REPLICATION, missed_election=missed_election, handover=handover)
+    return usual_of(plan, missed_election=missed_election, handover=handover)
 
 
 def real(plan: Plan) -> None:

@@ -7,12 +7,12 @@ first controller stays.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.expire import expire
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, ProducerOptions, ReplicationLab, with_default
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 
 async def controller_race(lab: ReplicationLab) -> None:
@@ -28,9 +28,9 @@ async def controller_race(lab: ReplicationLab) -> None:
     await lab.conclude()
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
+def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Each race has one winner, and nothing that was committed is lost."""
-    return usual(REPLICATION)
+    return usual_of(plan)
 
 
 SCENARIO = Scenario(

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from controller.forms import ControllerForm
 from rebalance_lab.broker.halting import Order
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.duty import PEACEFUL, PREPARED, SETTLE_MS, Duty, ask_duty, begun, reached
 from rebalance_lab.faults.kill import kill
@@ -21,6 +20,7 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.history.duties import Target
 from rebalance_lab.kernel import RandomStream
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
@@ -33,7 +33,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 #: After the duty is done, the controller is killed if it has carried out nothing more for so long.
 IDLE_MS = 500
@@ -139,7 +139,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     replica that is no longer assigned may stay: nobody knows of it any more if the controller dies before its broker
     has deleted it (`controller.reassignments`). If it led, it leads on. And up to 1.1 a topic may stay whose deletion
     has begun (`controller.deletions`)."""
-    expected: dict[str, Outcome | None] = usual(REPLICATION)
+    expected: dict[str, Outcome | None] = usual_of(plan)
     dies = not plan.control and plan.number("kill_at") != NONE
     if dies or duty_of(plan) not in PEACEFUL:
         # a broker that comes back joins before it has caught up (KAFKA-19996): in 1 of 1,000 trials

@@ -11,11 +11,11 @@ fails.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -26,7 +26,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 
 async def early_order(lab: ReplicationLab) -> None:
@@ -73,7 +73,7 @@ async def _comes_back(lab: ReplicationLab, follower: BrokerNode) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The follower has no role, though the state znode has one for it."""
     ignored = not plan.switch("metadata_first") and not plan.control
-    return usual(REPLICATION, stale_role=Outcome.VIOLATED if ignored else Outcome.CLEAN)
+    return usual_of(plan, stale_role=Outcome.VIOLATED if ignored else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

@@ -14,11 +14,11 @@ moment; the lab's controller trusts what it has heard.
 from __future__ import annotations
 
 from rebalance_lab.broker.replication.rules import IsrWriter
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -30,7 +30,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 #: With a shorter one leaders drop followers at the start, and the controller knows of no state how it is.
 LEAST_LAG_MS = 1000
@@ -76,7 +76,7 @@ def _isr(lab: ReplicationLab) -> set[int]:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The other partition is elected once more for nothing."""
     again = not plan.control and not plan.switch("remainder_only")
-    return usual(REPLICATION, needless_election=Outcome.VIOLATED if again else Outcome.CLEAN)
+    return usual_of(plan, needless_election=Outcome.VIOLATED if again else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

@@ -10,12 +10,12 @@ control nothing fails.
 from __future__ import annotations
 
 from controller.leader_election import Selection
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import Flag
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -26,7 +26,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 
 async def emptied_isr(lab: ReplicationLab) -> None:
@@ -65,7 +65,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The ISR is empty, and what the last one wrote alone is lost, exactly if it is taken out of the ISR."""
     forgets = Selection(plan.text("selection")).empties_isrs and plan.switch("unclean") and not plan.control
     lost = Outcome.VIOLATED if forgets else Outcome.CLEAN
-    return usual(REPLICATION, leader_outside_isr=lost, lost_write=lost, leader_completeness=lost)
+    return usual_of(plan, leader_outside_isr=lost, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -16,13 +16,13 @@ from __future__ import annotations
 from rebalance_lab.broker.replication.isr_writes import CHECK_MS, QUIET_MS
 from rebalance_lab.broker.replication.rules import IsrWriter
 from rebalance_lab.checks.frozen_isr import bound_us
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.faults.silence import latest_end_ms
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -33,7 +33,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 DIES, CUT_OFF = "dies", "cut-off"
 
@@ -81,7 +81,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The ISR is frozen for as long as nobody can tell the leader of the change: neither writer helps, only another
     controller does. If the follower lives, nobody but the leader wants a change."""
     frozen = plan.switch("cut") and plan.text("follower") == DIES and not plan.switch("move") and not plan.control
-    return usual(REPLICATION, frozen_isr=Outcome.VIOLATED if frozen else Outcome.CLEAN)
+    return usual_of(plan, frozen_isr=Outcome.VIOLATED if frozen else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

@@ -9,9 +9,9 @@ new records are in another partition than the old ones. In the control nobody as
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.resize import resized
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.keyed import GROWTH, KEYED, KeyedOptions, grows
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
@@ -22,7 +22,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 
 def resizes(plan: Plan) -> tuple[tuple[int, int], ...]:
@@ -47,9 +47,9 @@ async def grow_only(lab: ReplicationLab) -> None:
     await lab.conclude()
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
+def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Growth is done and shrinking refused; keys move at the growth and nowhere else. Nothing is lost."""
-    return usual(REPLICATION)
+    return usual_of(plan)
 
 
 SCENARIO = Scenario(

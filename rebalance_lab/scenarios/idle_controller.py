@@ -11,11 +11,11 @@ controller is elected that runs. In the control nothing fails.
 from __future__ import annotations
 
 from rebalance_lab.checks.leaderless_partition import bound_us
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.faults.server import restart_servers
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -25,7 +25,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 
 async def idle_controller(lab: ReplicationLab) -> None:
@@ -59,10 +59,10 @@ async def _leader_dies(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """After the restart a broker that has won the election does not control, and elects no leader."""
     if plan.switch("keeps_reign") or plan.control:
-        return usual(REPLICATION)
+        return usual_of(plan)
     waits = plan.number("settle_ms") * 1000 > bound_us(plan.world, plan.parameters)
-    return usual(
-        REPLICATION,
+    return usual_of(
+        plan,
         two_controllers=Outcome.VIOLATED,
         leaderless_partition=Outcome.VIOLATED if waits else None,
     )

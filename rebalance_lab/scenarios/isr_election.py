@@ -8,14 +8,14 @@ broker 1, goes: the ISR is 3, 2 and the assignment says 2, 3. Brokers go by dyin
 from __future__ import annotations
 
 from controller.leader_election import Selection
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 DIES, SHUTS_DOWN = "dies", "shuts-down"
 
@@ -57,11 +57,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     and the broker has not been at the end of the log yet, it is dropped (early_shrink): in 1 of 60 trials.
     """
     if plan.control:
-        return usual(REPLICATION)
+        return usual_of(plan)
     selection = plan.text("selection")
     by_isr = selection == Selection.V0_8_0 or (plan.text("leaves") == SHUTS_DOWN and selection == Selection.V0_8_2)
     isr_order, assignment_order = (Outcome.CLEAN, Outcome.VIOLATED) if by_isr else (Outcome.VIOLATED, Outcome.CLEAN)
-    return usual(REPLICATION, isr_order=isr_order, assignment_order=assignment_order, early_shrink=None)
+    return usual_of(plan, isr_order=isr_order, assignment_order=assignment_order, early_shrink=None)
 
 
 def demands(plan: Plan) -> None:

@@ -11,11 +11,11 @@ fails.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.client.records import ACKS_LEADER
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -25,7 +25,7 @@ from rebalance_lab.subjects.replication.subject import (
 )
 from rebalance_lab.trials.lab import START_LIMIT_MS
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 #: Acknowledged before the follower dies.
 BEFORE = 20
@@ -58,8 +58,8 @@ async def _fall_behind(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The ISR flaps if the high watermark stands still and the follower need not have caught up."""
     if plan.control or plan.switch("caught_up") or plan.number("min_isr") == 1:
-        return usual(REPLICATION)
-    return usual(REPLICATION, early_shrink=Outcome.VIOLATED)
+        return usual_of(plan)
+    return usual_of(plan, early_shrink=Outcome.VIOLATED)
 
 
 def demands(plan: Plan) -> None:

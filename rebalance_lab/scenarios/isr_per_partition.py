@@ -8,11 +8,11 @@ nothing fails.
 from __future__ import annotations
 
 from rebalance_lab.checks.isr_of_topic import LEAST_US
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -22,7 +22,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 CUT_OFF, DIES = "cut-off", "dies"
 
@@ -55,9 +55,9 @@ async def _trouble(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """A broker that dies leaves both ISRs; one that cannot reach a leader leaves those of its partitions."""
     if plan.control:
-        return usual(REPLICATION)
+        return usual_of(plan)
     differ = plan.text("trouble") == CUT_OFF
-    return usual(REPLICATION, isr_of_topic=Outcome.VIOLATED if differ else Outcome.CLEAN)
+    return usual_of(plan, isr_of_topic=Outcome.VIOLATED if differ else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

@@ -8,12 +8,12 @@ all of that, but they are not in the ISR: the leader leads again, and they cut o
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.power_loss import lose_power, perhaps_lose_power
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -23,7 +23,7 @@ from rebalance_lab.subjects.replication.subject import (
     spares_a_controller,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 DIE, CUT_OFF = "die", "cut-off"
 
@@ -76,7 +76,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """What the leader has not synced is lost, though the followers have it."""
     forgets = plan.number("flush_messages") != 1 and not plan.control
     lost = Outcome.VIOLATED if forgets else Outcome.CLEAN
-    return usual(REPLICATION, lost_write=lost, leader_completeness=lost)
+    return usual_of(plan, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -9,11 +9,11 @@ beginning of the leader epoch. In the control nothing fails.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import slow_link
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -23,7 +23,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 
 async def leader_start(lab: ReplicationLab) -> None:
@@ -58,8 +58,8 @@ async def _start(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Without grace the new leader looks before the first fetch comes, and drops a follower that lacks nothing."""
     if plan.control or plan.switch("grace"):
-        return usual(REPLICATION)
-    return usual(REPLICATION, early_shrink=Outcome.VIOLATED)
+        return usual_of(plan)
+    return usual_of(plan, early_shrink=Outcome.VIOLATED)
 
 
 def demands(plan: Plan) -> None:

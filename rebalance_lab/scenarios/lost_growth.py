@@ -13,9 +13,9 @@ tool that writes the znode itself, as that of 0.8.2 does, asks once.
 from __future__ import annotations
 
 from rebalance_lab.broker.halting import Order
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.resize import resized
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.keyed import GROWTH, KEYED, KeyedOptions, grows
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
@@ -27,7 +27,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 from rebalance_lab.wire.cluster import reassignment_payload
 from rebalance_lab.wire.paths import REASSIGNMENT, topic_path
 
@@ -67,7 +67,7 @@ async def _write(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The topic had more partitions, and has fewer again."""
     lost = not plan.control and not plan.switch("keeps_additions")
-    return usual(REPLICATION, grow_only=Outcome.VIOLATED if lost else Outcome.CLEAN)
+    return usual_of(plan, grow_only=Outcome.VIOLATED if lost else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

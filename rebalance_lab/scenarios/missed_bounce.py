@@ -9,13 +9,13 @@ long enough to be seen, and comes back. In the control nothing fails.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.faults.silence import pause_keeps_session
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -26,7 +26,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -66,7 +66,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """A broker that nobody tells anything has no role, and it may have nothing to tell clients."""
     missed = not plan.switch("broker_epochs") and not plan.control
     stale_role, unequal_views = (Outcome.VIOLATED, None) if missed else (Outcome.CLEAN, Outcome.CLEAN)
-    return usual(REPLICATION, stale_role=stale_role, unequal_views=unequal_views)
+    return usual_of(plan, stale_role=stale_role, unequal_views=unequal_views)
 
 
 def demands(plan: Plan) -> None:

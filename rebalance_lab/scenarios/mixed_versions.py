@@ -15,11 +15,11 @@ from typing import Any
 
 from rebalance_lab.broker.replication.rules import IsrWriter, ReplicationRules
 from rebalance_lab.broker.versions import ProtocolVersion, Release
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.duty import PREPARED, SETTLE_MS, Duty, ask_duty, begun, reached
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.kernel import RandomStream
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.outside import InspectorOptions
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
@@ -29,7 +29,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 #: The broker of the old release. It is the first replica of no partition that there is before the duty, so it leads
 #: none: followers that ask in a later protocol would fetch nothing from it.
@@ -75,9 +75,9 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The old broker does not get or drop its replicas, and tells clients what it heard last. Views of a topic that is
     gone are not compared."""
     if plan.control or plan.text("protocol") == ProtocolVersion.V1_1:
-        return usual(REPLICATION)
+        return usual_of(plan)
     views = None if duty_of(plan) is Duty.DELETE else Outcome.VIOLATED
-    return usual(REPLICATION, duty_target=Outcome.VIOLATED, stale_role=Outcome.VIOLATED, unequal_views=views)
+    return usual_of(plan, duty_target=Outcome.VIOLATED, stale_role=Outcome.VIOLATED, unequal_views=views)
 
 
 def demands(plan: Plan) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.create_topics import create_topics
 from rebalance_lab.roles.administrator import AdministratorSpec
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, ProducerOptions, ReplicationLab, with_default
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 from rebalance_lab.trials.stage import NodeOptions
 
 #: Of so many topics one asks for too many replicas.
@@ -66,7 +66,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     brokers (3.9.1) go round in the order of a hash table (`ZkMetadataCache.getAliveBrokers`), which is that of the ids
     for some numbers of brokers only. With racks all go round in the order of `rack_spread`."""
     without_racks = plan.number("racks") == 0
-    return usual(REPLICATION, placement_rule=None if plan.has_real_nodes and without_racks else Outcome.CLEAN)
+    return usual_of(plan, placement_rule=None if plan.has_real_nodes and without_racks else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

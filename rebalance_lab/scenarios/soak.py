@@ -15,12 +15,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.scenarios.committed_data import FAULT_WITHIN_US, ROUND, fault_round, spares_one
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -30,7 +30,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 from rebalance_lab.world.outside.client import LIBRARIES
 
 #: Acknowledged between two rounds, at least.
@@ -100,17 +100,20 @@ def _shuffled(lab: ReplicationLab, draws: RandomStream) -> list[BrokerNode]:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """As in `committed-data` nothing is lost, nor repeated; with unclean elections both may happen."""
-    if plan.rules != ReplicationRules.KIP_320 or (plan.switch("unclean") and not plan.control):
-        return usual(
-            REPLICATION,
+    """As in `committed-data` nothing is lost, nor repeated; with unclean elections both may happen. They come only when
+    all are dead, so that no leader counts on replicas which obey another one."""
+    older = plan.rules != ReplicationRules.KIP_320
+    if older or (plan.switch("unclean") and not plan.control):
+        return usual_of(
+            plan,
             lost_write=None,
             leader_completeness=None,
             replica_divergence=None,
+            ahead_of_assumed_isr=None if older else Outcome.CLEAN,
             duplicate=None,
             reordered=None,
         )
-    return usual(REPLICATION)
+    return usual_of(plan)
 
 
 def demands(plan: Plan) -> None:

@@ -17,7 +17,6 @@ With `unclean=false` the partition waits for the leader, and nothing is truncate
 from __future__ import annotations
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.client.consumer import Reset
 from rebalance_lab.faults.kill import kill
@@ -25,6 +24,7 @@ from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import Flag
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -36,7 +36,7 @@ from rebalance_lab.subjects.replication.subject import (
 )
 from rebalance_lab.trials.lab import AnyNode
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 LATE, EARLY = "late", "early"
 
@@ -116,11 +116,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     keep what nobody else has (KAFKA-6361)."""
     truncated = plan.switch("unclean") and not plan.control
     if not truncated:
-        return usual(REPLICATION)
+        return usual_of(plan)
     jumps = not plan.switch("epochs") and (plan.text("wakes") == LATE or plan.text("reset") == Reset.LATEST)
     differs = None if plan.rules in (ReplicationRules.HIGH_WATERMARK, ReplicationRules.KIP_101) else Outcome.CLEAN
-    return usual(
-        REPLICATION,
+    return usual_of(
+        plan,
         lost_write=Outcome.VIOLATED,
         leader_completeness=Outcome.VIOLATED,
         changed_read=Outcome.VIOLATED,

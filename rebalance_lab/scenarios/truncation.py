@@ -34,7 +34,6 @@ from __future__ import annotations
 from typing import Any
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.cut import cut
 from rebalance_lab.faults.kill import kill
@@ -43,6 +42,7 @@ from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.kernel import Flag, RandomStream, Scope
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -54,7 +54,7 @@ from rebalance_lab.subjects.replication.subject import (
 )
 from rebalance_lab.trials.lab import AnyNode
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, value_text
-from rebalance_lab.trials.scenario import Scenario, only_ours, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours
 
 CUT_OFF, ALONE, LATE_ORDER, MISSED_EPOCH = "cut-off", "alone", "late-order", "missed-epoch"
 
@@ -244,19 +244,27 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Each schedule refutes the rules that it was made for and those before them, and no later ones."""
     schedule = plan.text("schedule")
     if plan.control:
-        return usual(REPLICATION)
+        return usual_of(plan)
     falls = not plan.switch("forget") if schedule == MISSED_EPOCH else plan.rules in REFUTED[schedule]
     refuted = Outcome.VIOLATED if falls else Outcome.CLEAN
     if schedule in {CUT_OFF, LATE_ORDER} and plan.rules == ReplicationRules.HIGH_WATERMARK:
         # The replicas may differ as well. A follower that follows the same leader again does not cut. A dead leader
         # that is back only after its successor has written on finds its end within the log, and keeps what is lost.
-        return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, replica_divergence=None)
+        return usual_of(plan, lost_write=refuted, leader_completeness=refuted, replica_divergence=None)
     if schedule == MISSED_EPOCH:  # only here a record is committed after a replica in sync has cut it off
-        return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted, ahead_of_isr=refuted)
-    if schedule != ALONE:
-        return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted)
+        return usual_of(
+            plan,
+            lost_write=refuted,
+            leader_completeness=refuted,
+            ahead_of_isr=refuted,
+            ahead_of_assumed_isr=refuted,
+        )
+    if schedule == LATE_ORDER:  # the follower cuts off what the leader that lives has committed with it
+        return usual_of(plan, lost_write=refuted, leader_completeness=refuted, ahead_of_assumed_isr=refuted)
+    if schedule == CUT_OFF:
+        return usual_of(plan, lost_write=refuted, leader_completeness=refuted)
     lost = Outcome.VIOLATED
-    return usual(REPLICATION, replica_divergence=refuted, lost_write=lost, leader_completeness=lost)
+    return usual_of(plan, replica_divergence=refuted, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -28,11 +28,11 @@ from typing import Any
 
 from controller.forms import ControllerForm
 from rebalance_lab.broker.halting import Order
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     FORM,
@@ -46,7 +46,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 from rebalance_lab.wire.cluster import reassignment_payload
 from rebalance_lab.wire.paths import DELETE_TOPICS, REASSIGNMENT, partition_state_path, topic_path
 
@@ -305,7 +305,7 @@ _OF_ANOTHER_TOPIC = ("stale_role", "unequal_views")
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Without a fence at the place where the zombie acts, what it does takes effect."""
     if plan.control:
-        return usual(REPLICATION)
+        return usual_of(plan)
     form, moment = ControllerForm(plan.text("form")), Moment(plan.text("moment"))
     fences_orders = plan.switch("fences_orders")
     if plan.switch("expires"):
@@ -328,7 +328,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
             found |= {"two_controllers": Outcome.VIOLATED, "deposed_successor": Outcome.VIOLATED}
         case Moment.FAILOVER if unfenced:
             found["deposed_successor"] = Outcome.VIOLATED
-    return usual(REPLICATION, **(found | _of_one_that_stays(plan, moment)))
+    return usual_of(plan, **(found | _of_one_that_stays(plan, moment)))
 
 
 def _stays(plan: Plan) -> bool:

@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-from broker_story import Brokers
+from log_story import Logs, replicating
 
 from rebalance_lab.checks import CHECKS, Outcome
-from rebalance_lab.history.events import EventId
-from rebalance_lab.history.replicas import APPENDED, COMMITTED, REPLICATED, TRUNCATED
-
-
-class Logs(Brokers):
-    def appended(self, ms: float, number: int, last: int) -> EventId:
-        return self.broker(ms, number, APPENDED, leader_epoch=1, first=last, last=last)
-
-    def replicated(self, ms: float, number: int, end: int) -> EventId:
-        return self.broker(ms, number, REPLICATED, end_offset=end, leader_epoch=1)
-
-    def committed(self, ms: float, number: int, offset: int, *, leader_epoch: int = 1) -> EventId:
-        return self.broker(ms, number, COMMITTED, offset=offset, leader_epoch=leader_epoch)
-
 
 STATE = ("zookeeper", 3)
-
-
-def replicating(*isr: int) -> Logs:
-    """b1 has written the records 0 to 4, b2 has replicated all of them, and b3 has none (b3/2)."""
-    story = Logs()
-    for number in (1, 2, 3):
-        story.registered(10, number)  # zookeeper/0 to zookeeper/2
-    story.state(20, 1, 1, *(isr or (1, 2, 3)))
-    story.leads(30, 1, 1, 1, 2, 3)
-    for number in (2, 3):
-        story.follows(30, number, 1, 1)
-    story.appended(40, 1, 4)
-    story.replicated(50, 2, 5)
-    return story
 
 
 def test_all_have_what_is_committed() -> None:
@@ -75,7 +47,7 @@ def test_the_leader_s_own_log_counts() -> None:
 
 def test_what_was_cut_off_is_gone() -> None:
     story = replicating(1, 2)
-    cut = story.broker(55, 2, TRUNCATED, from_offset=5, to_offset=3, high_watermark=0, leader_epoch=1)
+    cut = story.cut(55, 2, 5, 3)
     moved = story.committed(60, 1, 5)
     finding = story.found("ahead_of_isr")
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (STATE, cut, moved))

@@ -84,8 +84,19 @@ class Brokers(Story):
             broker_epoch=broker_epoch,
         )
 
-    def leads(self, ms: float, number: int, leader_epoch: int, *isr: int, end: int = 0) -> EventId:
-        return self.broker(ms, number, LEADS, leader_epoch=leader_epoch, controller_epoch=1, isr=isr, end_offset=end)
+    def leads(
+        self, ms: float, number: int, leader_epoch: int, *isr: int, end: int = 0, high_watermark: int = 0
+    ) -> EventId:
+        return self.broker(
+            ms,
+            number,
+            LEADS,
+            leader_epoch=leader_epoch,
+            controller_epoch=1,
+            isr=isr,
+            end_offset=end,
+            high_watermark=high_watermark,
+        )
 
     def follows(self, ms: float, number: int, leader: int, leader_epoch: int, *, end: int = 0) -> EventId:
         return self.broker(ms, number, FOLLOWS, leader=leader, leader_epoch=leader_epoch, end_offset=end)

@@ -1,0 +1,20 @@
+"""What scenarios with replicated partitions expect, whatever they do."""
+
+from __future__ import annotations
+
+from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.scenario import usual
+
+
+def usual_of(plan: Plan, **otherwise: Outcome | None) -> dict[str, Outcome | None]:
+    """The usual expectation of every check (`usual`), by the plan's rules. `otherwise`: the checks for which the
+    scenario expects something else. Raises ValueError for an unknown check.
+
+    By the rules of 0.8 a follower that gets a leader cuts its log at its own high watermark. It learns of its leader's
+    one fetch late, so until it has fetched again it may lack what the leader has committed with it.
+    """
+    cuts = plan.rules == ReplicationRules.HIGH_WATERMARK
+    return usual(REPLICATION, **{"ahead_of_assumed_isr": None if cuts else Outcome.CLEAN, **otherwise})
