@@ -9,30 +9,27 @@ Witness: the reader's first step after the write of the first such record, and t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.reads import MOVED, POLLED, polls, position_after, read_in
+from rebalance_lab.history.reads import MOVED, POLLED, polls, position_after, position_before, read_in
 from rebalance_lab.history.views import events_of, grouped
 from rebalance_lab.history.writes import Value, acknowledged, final_read, named, records_of
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, records that were passed and not read; `again`, records that were read more than once; `moves`
-    of positions; `read`, all reads of records."""
+    """Measures: `count`, records that were passed and not read; `read`, those that a reader has read; `lag_us`, the
+    longest time from the acknowledgement of a record until a reader had read it: Jepsen's `worst-realtime-lag`."""
     end = final_read(history)
     if end is None:
         return unknown(history, "nothing was read after the writes")
     readers = grouped(events_of(history, POLLED, MOVED), lambda event: event.actor)
     passed = [(its, offset, value) for its in readers.values() for offset, value in _passed(its, records_of(end))]
-    found = [(event.actor, each) for event in polls(history) for each in read_in(event)]
-    measures = {
-        "count": len(passed),
-        "again": len(found) - len(set(found)),
-        "moves": len(events_of(history, MOVED)),
-        "read": len(found),
-    }
+    found = {(event.actor, each) for event in polls(history) for each in read_in(event)}
+    measures = {"count": len(passed), "read": len(found), "lag_us": _lag_us(history)}
     if passed:
         its, offset, value = passed[0]
         before, event = _went_on(its, offset, since_us=_written_us(history, offset, value))
@@ -40,8 +37,23 @@ def judge(history: History) -> Finding:
         where = f"from offset {before}" if event.kind is POLLED else f"from offset {before} to {position_after(event)}"
         why = f"offset {offset} has {named(value)}, and {event.actor} {does} {where} without having read it"
         return violated(why, (event.id, end.id), measures)
-    why = f"the reader has read each record that it passed, {len(set(found))} in all"
+    why = f"the reader has read each record that it passed, {len(found)} in all"
     return not_violated(history, why, measures, vacuous=None if found else "nothing was read")
+
+
+def _lag_us(history: History) -> int:
+    readers = grouped(polls(history), lambda event: event.actor)
+    return max((lag_us for its in readers.values() for lag_us in _lags_us(history, its)), default=0)
+
+
+def _lags_us(history: History, its: list[Event]) -> Iterator[int]:
+    """Of each acknowledged record that a reader has read, how long after that it did so for the first time; 0 if it was
+    first."""
+    first_us = {(offset, value): poll.at_us for poll in reversed(its) for offset, _, value in read_in(poll)}
+    for each in acknowledged(history):
+        read_us = first_us.get((each.of("offset"), each.of("number")))  # type: ignore[arg-type]
+        if read_us is not None:
+            yield max(0, read_us - each.at_us)
 
 
 def _passed(its: list[Event], records: list[tuple[int, Value]]) -> list[tuple[int, Value]]:
@@ -52,12 +64,7 @@ def _passed(its: list[Event], records: list[tuple[int, Value]]) -> list[tuple[in
 
 def _start(its: list[Event]) -> int:
     """The first position of a reader."""
-    return _before(its[0])
-
-
-def _before(event: Event) -> int:
-    """The position of a reader before a POLLED or MOVED."""
-    return int(str(event.of("before"))) if event.kind is MOVED else read_in(event)[0][0]
+    return position_before(its[0])
 
 
 def _written_us(history: History, offset: int, value: Value) -> int:
@@ -69,7 +76,7 @@ def _written_us(history: History, offset: int, value: Value) -> int:
 def _went_on(its: list[Event], offset: int, *, since_us: int) -> tuple[int, Event]:
     """The first event of a reader since then after which its position is above `offset`, and the position before."""
     event = next((each for each in its if each.at_us >= since_us and position_after(each) > offset), its[-1])
-    return _before(event), event
+    return position_before(event), event
 
 
 CHECK = Check(

@@ -31,6 +31,11 @@ def read_in(poll: Event) -> list[Read]:
     return [(int(offset), int(epoch), value) for offset, epoch, value in records]
 
 
+def position_before(event: Event) -> int:
+    """The position of a reader before a POLLED, which begins at it, or a MOVED."""
+    return int(str(event.of("before"))) if event.kind is MOVED else read_in(event)[0][0]
+
+
 def position_after(event: Event) -> int:
     """The position of a reader after a POLLED or MOVED."""
     return int(str(event.of("offset"))) if event.kind is MOVED else read_in(event)[-1][0] + 1

@@ -6,6 +6,8 @@ are registered; after any error it looks anew who they are, and goes on from its
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
 from rebalance_lab.client.consumer import Consumer, Moved, Reset
 from rebalance_lab.client.retries import RETRY_PAUSE_MS
@@ -24,7 +26,7 @@ MAX_WAIT_MS = 500
 
 class PartitionReaderSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     """`epochs`, `validates`, `reset`: see `client.consumer`. `request_timeout_ms`: how long a broker may take to
-    answer."""
+    answer. `rereads`: plants a bug: after an error it goes on at the last record that it has read, not behind it."""
 
     connect: str
     session_timeout_ms: int
@@ -34,6 +36,7 @@ class PartitionReaderSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     epochs: bool
     validates: bool
     reset: Reset
+    rereads: bool = False
 
 
 async def run(environment: Environment, spec: PartitionReaderSpec, closing: Flag) -> None:
@@ -58,6 +61,8 @@ async def _read_along(environment: Environment, spec: PartitionReaderSpec, regis
         try:
             await _poll(environment, spec, consumer, cluster)
         except (NoBroker, NetworkError, RefusedByBroker):
+            if spec.rereads and consumer.position.offset:
+                consumer.position = replace(consumer.position, offset=consumer.position.offset - 1)
             await environment.tasks.sleep(RETRY_PAUSE_MS * 1000)
         finally:
             cluster.close()

@@ -28,7 +28,7 @@ def test_a_reader_that_reads_on_at_its_position_misses_what_was_written_below() 
     finding = story.found("poll_skip")
     assert finding.why == "offset 2 has number 12, and c2 read on from offset 5 without having read it"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (went_on, end))
-    assert finding.measures == {"count": 3, "again": 0, "moves": 0, "read": 7}
+    assert finding.measures == {"count": 3, "read": 7, "lag_us": 24_000}
 
 
 def test_one_that_goes_back_to_where_the_log_was_cut_misses_nothing() -> None:
@@ -39,7 +39,7 @@ def test_one_that_goes_back_to_where_the_log_was_cut_misses_nothing() -> None:
     story.read(100, *REWRITTEN)
     finding = story.found("poll_skip")
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "again": 0, "moves": 1, "read": 10}
+    assert finding.measures == {"count": 0, "read": 10, "lag_us": 27_000}
 
 
 def test_one_that_goes_back_too_little_misses_the_rest() -> None:
@@ -74,7 +74,7 @@ def test_one_that_begins_anew_reads_again_and_misses_nothing() -> None:
     story.read(100, *((offset, number) for offset, _, number in OLD))
     finding = story.found("poll_skip")
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "again": 5, "moves": 1, "read": 10}
+    assert finding.measures == {"count": 0, "read": 5, "lag_us": 0}
 
 
 def test_a_record_in_the_middle_of_a_poll_that_is_left_out() -> None:
@@ -104,6 +104,28 @@ def test_each_reader_must_have_read_it_itself() -> None:
     passed = story.polled(20, (0, 0, 1), (2, 0, 3), by="c3")
     end = story.read(100, (0, 1), (1, 2), (2, 3))
     assert story.found("poll_skip").witness == (passed, end)
+
+
+def test_the_lag_is_that_of_the_slowest_reader_s_first_read() -> None:
+    story = Reading()
+    story.wrote(10, 1, 0)  # acknowledged at 11 ms
+    story.polled(10.5, (0, 0, 1))
+    story.wrote(20, 2, 1)
+    story.polled(24, (1, 0, 2))
+    story.polled(23, (0, 0, 1), by="c3")
+    story.polled(30, (1, 0, 2), by="c3")
+    story.polled(90, (0, 0, 1), (1, 0, 2))
+    story.read(100, (0, 1), (1, 2))
+    assert story.found("poll_skip").measures["lag_us"] == 12_000  # c3's of number 1
+
+
+def test_what_is_not_acknowledged_or_not_read_has_no_lag() -> None:
+    story = Reading()
+    story.wrote(10, 1, None)
+    story.wrote(20, 2, 1)
+    story.polled(50, (0, 0, 1))
+    story.read(100, (0, 1), (1, 2))
+    assert story.found("poll_skip").measures["lag_us"] == 0
 
 
 def test_without_a_read_of_the_whole_log_nothing_is_known() -> None:

@@ -145,6 +145,7 @@ class ClientPlant(PlantedBug):
         "never-validates",
         "a reader that names its leader epoch, and does not ask where its last one ended",
     )
+    GOES_BACK = "goes-back-a-record", "a reader that reads its last record again after each error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +210,7 @@ class AlongOptions(NodeOptions):
             epochs=self.epochs,
             validates=self.epochs and plan.plant != ClientPlant.NEVER_VALIDATES,
             reset=self.reset,
+            rereads=plan.plant == ClientPlant.GOES_BACK,
         )
 
 
