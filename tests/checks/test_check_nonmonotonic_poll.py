@@ -87,6 +87,7 @@ def test_where_the_log_was_cut_a_reader_goes_back_to_there() -> None:
         (5, 1, "out-of-range", 0, Outcome.VIOLATED),  # its position was in the log
         (4, 1, "out-of-range", 0, Outcome.CLEAN),  # auto.offset.reset=earliest
         (5, 1, "out-of-range", 8, Outcome.CLEAN),  # not back
+        (5, 1, "truncated", 5, Outcome.CLEAN),
     ],
 )
 def test_a_move_needs_a_cause(end: int, epoch: int, cause: str, to: int, outcome: Outcome) -> None:
