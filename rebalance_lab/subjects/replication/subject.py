@@ -49,6 +49,7 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("min_isr", 2, "", "min.insync.replicas", 1, maximum=9),
     Parameter("unclean", False, "", "unclean.leader.election.enable"),
     Parameter("lag_ms", 2000, "ms", "replica.lag.time.max.ms", 10, maximum=3_600_000),
+    Parameter("lag_messages", 0, "", "replica.lag.max.messages of 0.8; 0: off, as from 0.9 on", 0, maximum=1_000_000),
     Parameter("isr_writer", IsrWriter.CONTROLLER.value, "", "lab.isr.writer", choices=tuple(IsrWriter)),
     Parameter("flush_messages", 0, "", "flush.messages: 1 syncs each record; 0 none", 0, maximum=1_000_000),
     Parameter("segment_bytes", 1 << 20, "bytes", "segment.bytes", 512, maximum=1 << 30),
@@ -123,6 +124,7 @@ class ReplicaOptions(BrokerOptions):
             min_insync_replicas=plan.number("min_isr"),
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
+            replica_lag_max_messages=plan.number("lag_messages") or None,
             **({} if more.get("inter_broker_protocol_version") is ProtocolVersion.V1_1 else by_plan),
             **more,
         )
@@ -449,6 +451,8 @@ def _demands(plan: Plan) -> None:
         return
     if plan.plant in tuple(BrokerPlant):
         raise PlanError(f"plant {plan.plant} is a bug of our brokers; real brokers do not have it")
+    if plan.number("lag_messages"):
+        raise PlanError(f"lag_messages={plan.number('lag_messages')}: Kafka 3.9.1 does not have this setting")
     if plan.text("isr_writer") != IsrWriter.CONTROLLER:
         raise PlanError(f"isr_writer={plan.text('isr_writer')}: in Kafka 3.9.1 the controller writes another ISR")
 
