@@ -90,6 +90,10 @@ class Producer:
     epoch: int
     next_sequence: int = 0
 
+    def sequence_of(self, at: int) -> int:
+        """That of the record at this place in the next batch."""
+        return (self.next_sequence + at) % _SEQUENCES
+
 
 _NOBODY = Producer(-1, -1, -1)
 
@@ -138,7 +142,7 @@ async def produce(
     (result,) = response.responses[0].partition_responses
     _check(cluster, topic, partition, result.error_code, result.error_message)
     if producer is not None:
-        producer.next_sequence = (producer.next_sequence + len(new)) % _SEQUENCES
+        producer.next_sequence = producer.sequence_of(len(new))
     return int(result.base_offset)
 
 

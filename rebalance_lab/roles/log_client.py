@@ -12,10 +12,14 @@ power takes from there proves that it takes what is not synced. These writes are
 
 An idempotent producer (KIP-98) also records the `sequence` of an attempt: producer id, epoch and sequence number.
 Attempts with the same sequence are one batch, which brokers write once.
+
+With a `batch` of several records one request carries so many numbers. Each has events of its own, as if it were sent
+alone; they share their outcome.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
@@ -69,8 +73,9 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     """`messages`: how many numbers it writes, from 1. `pause_us`: between two. `value_bytes`: of each record.
     `request_timeout_ms`: how long a broker may take to answer, and to have a record committed. `acks`: who
     acknowledges. Without acks=all the client reads only once its last acknowledged record is committed, so leaders must
-    not lose it. `idempotent`: whether the log is to have each number once, however often it is sent. `unsynced`: the
-    topic of which records may be lost, and how many partitions it has; None for none."""
+    not lose it. `batch`: how many numbers it sends in one request. `idempotent`: whether the log is to have each number
+    once, however often it is sent. `unsynced`: the topic of which records may be lost, and how many partitions it has;
+    None for none."""
 
     connect: str
     session_timeout_ms: int
@@ -80,6 +85,7 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     value_bytes: int
     request_timeout_ms: int
     acks: int = ACKS_ALL
+    batch: int = 1
     idempotent: bool = False
     unsynced: tuple[str, int] | None = None
 
@@ -105,16 +111,19 @@ class _Client:
         self._offset = -1
 
     async def work(self) -> None:
-        for number in range(1, self._spec.messages + 1):
-            while not await self._written(number):
+        end = self._spec.messages + 1
+        for first in range(1, end, self._spec.batch):
+            numbers = range(first, min(first + self._spec.batch, end))
+            while not await self._written(numbers):
                 await self._tasks.sleep(RETRY_US)
-            await self._tell_unsynced(number)
+            for number in numbers:
+                await self._tell_unsynced(number)
             await self._tasks.sleep(self._spec.pause_us)
         while not await self._read():
             await self._tasks.sleep(RETRY_US)
 
-    async def _written(self, number: int) -> bool:
-        """Whether one attempt to write a number was acknowledged."""
+    async def _written(self, numbers: Sequence[int]) -> bool:
+        """Whether one attempt to write these numbers, as one batch, was acknowledged."""
         try:
             cluster = await self._connected()
             if self._spec.idempotent and self._producer is None:
@@ -123,13 +132,16 @@ class _Client:
         except UNANSWERED:
             self._disconnect()
             return False
-        began = self._emit(Kind.INVOKED, op=PRODUCE, number=number, **self._sequence())
+        began = [
+            self._emit(Kind.INVOKED, op=PRODUCE, number=number, **self._sequence(at))
+            for at, number in enumerate(numbers)
+        ]
         try:
             offset = await produce(
                 cluster,
                 self._spec.topic,
                 PARTITION,
-                [Record(None, value_of(number, self._spec.value_bytes))],
+                [Record(None, value_of(number, self._spec.value_bytes)) for number in numbers],
                 acks=self._spec.acks,
                 timeout_ms=self._spec.request_timeout_ms,
                 producer=self._producer,
@@ -137,13 +149,15 @@ class _Client:
         except UNANSWERED as error:
             code = error.code if isinstance(error, RefusedByBroker) else None
             kind = Kind.FAILED_OP if code in NOT_WRITTEN else Kind.INFO
-            self._emit(kind, op=PRODUCE, of=began, number=number, error=str(error))
+            for of, number in zip(began, numbers, strict=True):
+                self._emit(kind, op=PRODUCE, of=of, number=number, error=str(error))
             if code in SEQUENCE_LOST:
                 self._producer = None
             self._disconnect()
             return False
-        self._offset = offset
-        self._emit(Kind.OK, op=PRODUCE, of=began, number=number, offset=offset)
+        for at, (of, number) in enumerate(zip(began, numbers, strict=True)):
+            self._offset = offset + at
+            self._emit(Kind.OK, op=PRODUCE, of=of, number=number, offset=self._offset)
         return True
 
     async def _tell_unsynced(self, number: int) -> None:
@@ -155,9 +169,10 @@ class _Client:
         with suppress(*UNANSWERED):
             await produce(self._cluster, topic, number % partitions, [record], acks=ACKS_NONE)
 
-    def _sequence(self) -> dict[str, object]:
+    def _sequence(self, at: int) -> dict[str, object]:
+        """That of the record at this place in the next batch."""
         by = self._producer
-        return {} if by is None else {"sequence": (by.producer_id, by.epoch, by.next_sequence)}
+        return {} if by is None else {"sequence": (by.producer_id, by.epoch, by.sequence_of(at))}
 
     async def _read(self) -> bool:
         """Whether the whole partition was read."""

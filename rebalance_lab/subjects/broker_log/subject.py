@@ -61,9 +61,10 @@ class BrokerOptions(NodeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions(NodeOptions):
-    """The client of the trial. `acks`, `unsynced`: see `LogClientSpec`."""
+    """The client of the trial. `acks`, `batch`, `unsynced`: see `LogClientSpec`."""
 
     acks: int = ACKS_ALL
+    batch: int = 1
     unsynced: tuple[str, int] | None = None
 
     def request_timeout_ms(self, _plan: Plan) -> int:
@@ -84,6 +85,7 @@ class ClientOptions(NodeOptions):
             value_bytes=plan.number("value_bytes"),
             request_timeout_ms=self.request_timeout_ms(plan),
             acks=self.acks,
+            batch=self.batch,
             idempotent=plan.switch("idempotent"),
             unsynced=self.unsynced,
         )
