@@ -7,13 +7,21 @@ earlier joined too soon, and the ISR may flap (KAFKA-19996). It joins when the l
 leader has recorded that, when the state znode has it. What the controller takes out of an ISR begins another leader
 epoch, and is not looked at.
 
+With `replica.lag.max.messages` (0.8; the trial's `lag_messages`) a leader may also drop a follower that lacks more
+records than that. It takes for lacking at most what it has not committed, because what is committed is in every replica
+in sync. So it had this reason only if more records than that were not committed. Even then the follower was healthy if
+it had all of them again before they had been lacking for `replica.lag.time.max.ms`: the leader dropped one that was not
+behind for long, and the ISR may flap (KIP-16). The first record that was lacking was appended by this leader; a
+follower has all of them when it has joined again and they are committed.
+
 Witness: the state with which the leader epoch began, or the event with which the follower joined, and the state without
-it.
+it. Of a follower that was healthy: the batch with the first record that it lacked, the state, and the event by which it
+had everything again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance_lab.checks.faults import TOLERANCE_US
@@ -23,86 +31,189 @@ from rebalance_lab.checks.partition_states import Place, lives, partition_states
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer, order
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import ISR_ASSUMED, largest_isr
+from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS, largest_isr
 from rebalance_lab.history.views import events_of, grouped
 
 
 class Shrink(NamedTuple):
     """`dropped`: a replica that was in the ISR of this leader epoch since the event `since`, with which the epoch began
-    or, if `joined`, with which it joined."""
+    or, if `joined`, with which it joined. `decided`: the leader's view in which it was to go; None if no leader has
+    recorded that. `back`: the event with which it joined again in this leader epoch, if it did."""
 
     partition: Place
     leader: int
+    leader_epoch: int
     dropped: int
     joined: bool
     since: Event
     event: Event
+    decided: Event | None
+    back: Event | None = None
 
     @property
     def after_us(self) -> int:
         return self.event.at_us - self.since.at_us
 
 
+class Lack(NamedTuple):
+    """What a follower lacked at most when its leader dropped it, as far as the leader knew. `records`: so many were not
+    committed. `span`: the event with which this leader wrote the first of them, and the one by which the follower had
+    all of them again; None if either is not known."""
+
+    records: int
+    span: tuple[Event, Event] | None
+
+
+class Early(NamedTuple):
+    """A drop that came too early. `counted`: the replica lacked more records than it may, and was healthy."""
+
+    joined: bool
+    counted: bool
+    why: str
+    witness: tuple[Event, ...]
+
+
 def judge(history: History) -> Finding:
     """Measures: `count`, replicas that were dropped early, each time that one was; `joined`, those of them that had
-    joined in this leader epoch; `shrinks`, all drops that were looked at; `least_us`, the shortest time in the ISR
-    before a drop, 0 if there was none."""
+    joined in this leader epoch; `counted`, those that lacked more records than they may, and were healthy; `shrinks`,
+    all drops that were looked at; `least_us`, the shortest time in the ISR before a drop, 0 if there was none."""
     found = shrinks(history)
-    lag_us = 1000 * int(str(history.trial.parameters["lag_ms"]))
-    early = [each for each in found if each.after_us < lag_us - TOLERANCE_US]
+    early = list(_early(history, found))
     measures = {
         "count": len(early),
         "joined": sum(each.joined for each in early),
+        "counted": sum(each.counted for each in early),
         "shrinks": len(found),
         "least_us": min((each.after_us for each in found), default=0),
     }
     if early:
-        first = early[0]
-        since = "it had joined" if first.joined else "its leader epoch began"
-        why = (
-            f"{first.partition}: broker {first.leader} dropped broker {first.dropped} from the ISR "
-            f"{seconds(first.after_us)} after {since}, and it may lag for {seconds(lag_us)}"
-        )
-        return violated(why, (first.since.id, first.event.id), measures)
+        return violated(early[0].why, tuple(each.id for each in early[0].witness), measures)
     nothing = None if partition_states(history) else "no partition has a state"
     why = "leaders dropped only followers that had time to catch up"
     return not_violated(history, why, measures, vacuous=nothing)
 
 
+def _early(history: History, found: Iterable[Shrink]) -> Iterator[Early]:
+    parameters = history.trial.parameters
+    lag_us, most = 1000 * int(str(parameters["lag_ms"])), int(str(parameters.get("lag_messages", 0)))
+    for each in found:
+        who = f"{each.partition}: broker {each.leader} dropped broker {each.dropped} from the ISR"
+        lack = _lack(history, each) if most else None
+        if lack is not None and lack.records > most:
+            if lack.span is None or (lasted_us := lack.span[1].at_us - lack.span[0].at_us) >= lag_us - TOLERANCE_US:
+                continue
+            why = (
+                f"{who}, which lacked {lack.records} records at most and may lack {most}; it had all of them again "
+                f"{seconds(lasted_us)} after the first was appended, and it may lag for {seconds(lag_us)}"
+            )
+            yield Early(each.joined, True, why, (lack.span[0], each.event, lack.span[1]))
+        elif each.after_us < lag_us - TOLERANCE_US:
+            since = "it had joined" if each.joined else "its leader epoch began"
+            may = f"it may lag for {seconds(lag_us)}" + (f" or by {most} records" if most else "")
+            yield Early(
+                each.joined, False, f"{who} {seconds(each.after_us)} after {since}, and {may}", (each.since, each.event)
+            )
+
+
 def shrinks(history: History) -> list[Shrink]:
     """Each drop of a replica by the leader of its epoch, in the order of the states."""
-    found = []
+    found: list[Shrink] = []
     views = grouped(events_of(history, ISR_ASSUMED), place_of)
     for place, states in lives(history):
         since: dict[int, tuple[bool, Event]] = {}
+        gone: dict[int, int] = {}
         epoch, written = -1, None
         for event, state in states:
             isr = frozenset(state.isr)
             if state.leader_epoch != epoch:
-                since = dict.fromkeys(isr, (False, event))
-            dropped = sorted(since.keys() - isr)
-            found += [Shrink(place, state.leader, each, *since.pop(each), event) for each in dropped]
-            asked = _asked(views.get(place, ()), state.leader_epoch, written, event)
-            since |= {each: (True, asked.get(each, event)) for each in isr - since.keys()}
+                since, gone = dict.fromkeys(isr, (False, event)), {}
+            its = [each for each in views.get(place, ()) if each.of("leader_epoch") == state.leader_epoch]
+            for each in sorted(since.keys() - isr):
+                gone[each] = len(found)
+                decided = _decided(its, each, written, event)
+                found.append(Shrink(place, state.leader, state.leader_epoch, each, *since.pop(each), event, decided))
+            asked = _asked(its, written, event)
+            for each in sorted(isr - since.keys()):
+                joined = asked.get(each, event)
+                since[each] = True, joined
+                if each in gone:
+                    dropped = gone.pop(each)
+                    found[dropped] = found[dropped]._replace(back=joined)
             epoch, written = state.leader_epoch, event
     return found
 
 
-def _asked(views: Iterable[Event], leader_epoch: int, after: Event | None, until: Event) -> dict[int, Event]:
+def _asked(views: Iterable[Event], after: Event | None, until: Event) -> dict[int, Event]:
     """Broker -> the first view of a leader, after the last state was written, in which it was to join."""
     found: dict[int, Event] = {}
     for event in views:
-        in_time = (after is None or order(after) < order(event)) and order(event) < order(until)
-        if in_time and event.of("leader_epoch") == leader_epoch:
+        if (after is None or order(after) < order(event)) and order(event) < order(until):
             found = dict.fromkeys(largest_isr(event), event) | found
     return found
 
 
+def _decided(views: Iterable[Event], broker: int, after: Event | None, until: Event) -> Event | None:
+    """The first view of a leader in which a broker was to go. The registry's clock may be ahead or behind."""
+    from_us = 0 if after is None else after.at_us - TOLERANCE_US
+    for event in views:
+        proposed = event.of("proposed")
+        goes = isinstance(proposed, list | tuple) and broker in largest_isr(event) and broker not in proposed
+        if goes and from_us < event.at_us < until.at_us + TOLERANCE_US:
+            return event
+    return None
+
+
+def _lack(history: History, shrink: Shrink) -> Lack | None:
+    """What the dropped replica lacked; None if the leader has not recorded enough."""
+    if shrink.decided is None:
+        return None
+    own = _of_leader(history, shrink.partition, shrink.decided.actor, shrink.leader_epoch)
+    before = [each for each in own if order(each) < order(shrink.decided)]
+    end = max((_log_end(each) for each in before), default=-1)
+    committed = max((_committed(each) for each in before), default=-1)
+    if min(end, committed) < 0:
+        return None
+    first = next((each for each in before if each.kind is APPENDED and _log_end(each) > committed), None)
+    again = _again(own, end, shrink.back)
+    if first is None or again is None or int(str(first.of("first"))) > committed:
+        return Lack(end - committed, None)
+    return Lack(end - committed, (first, again))
+
+
+def _of_leader(history: History, place: Place, leader: str, leader_epoch: int) -> list[Event]:
+    """What a leader has recorded in one epoch of the end of its log and of its high watermark."""
+    its = grouped(events_of(history, LEADS, APPENDED, COMMITTED), place_of).get(place, [])
+    return [each for each in its if each.actor == leader and each.of("leader_epoch") == leader_epoch]
+
+
+def _again(own: Sequence[Event], end: int, back: Event | None) -> Event | None:
+    """The event by which a replica that has joined again has all before `end`. It joins with what is committed."""
+    if back is None:
+        return None
+    if max((_committed(each) for each in own if order(each) < order(back)), default=-1) >= end:
+        return back
+    return next((each for each in own if order(back) < order(each) and _committed(each) >= end), None)
+
+
+def _log_end(event: Event) -> int:
+    """The end of the log as of an event; -1 if it does not tell."""
+    if event.kind is APPENDED:
+        return int(str(event.of("last"))) + 1
+    return int(str(event.of("end_offset"))) if event.kind is LEADS else -1
+
+
+def _committed(event: Event) -> int:
+    """The high watermark as of an event; -1 if it does not tell."""
+    if event.kind is COMMITTED:
+        return int(str(event.of("offset")))
+    return int(str(event.of("high_watermark"))) if event.kind is LEADS else -1
+
+
 CHECK = Check(
     name="early_shrink",
-    compares=(Layer.REGISTRY,),
-    meaning="A leader dropped a follower from the ISR before replica.lag.time.max.ms had passed in its leader epoch.",
-    together="The follower was in sync when the epoch began, and cannot have been behind for as long as it may.",
+    compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT),
+    meaning="A leader dropped a follower from the ISR that cannot have been behind for replica.lag.time.max.ms.",
+    together="The follower was in sync before that, or has all that it lacked again before its time is over.",
     plants=(Planted("drops-without-grace", "leader-start", settings={"grace": "true"}),),
     judge=judge,
     applies_to=(REPLICATION,),

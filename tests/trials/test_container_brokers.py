@@ -41,6 +41,7 @@ PLANS = {
     "E5c: an ISR for each partition": (contained("isr-per-partition"), "link-cut"),
     "a leader that drops followers at once": (contained("leader-start"), "slow-link"),
     "an ISR that flaps": (contained("isr-flap"), "kill"),
+    "an ISR that flaps in bursts": (contained("message-lag"), "bursts"),
     "a frozen ISR": (contained("frozen-isr"), "link-cut"),
     "a bounce that is missed": (contained("missed-bounce", **SLOW_RESTART), "pause"),
     "a controller that does not run": (contained("idle-controller"), "server-kill"),

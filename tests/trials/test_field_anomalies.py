@@ -1,13 +1,16 @@
 """What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, a leader
-that drops followers as it starts, an ISR that flaps, a controller that does not run, and an emptied ISR."""
+that drops followers as it starts, ISRs that flap, a controller that does not run, and an emptied ISR."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -129,6 +132,30 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
         assert run("isr-flap", seed, min_isr="1")["early_shrink"].measures["count"] == 0
 
 
+@pytest.mark.parametrize("settings", [{}, {"isr_writer": "leader"}, {"min_isr": "1", "brokers": "4"}])
+def test_bursts_take_a_follower_out_of_the_isr_that_has_everything_a_moment_later(settings: dict[str, str]) -> None:
+    for seed in range(1, 4):
+        measures = run("message-lag", seed, control=False, **settings)["early_shrink"].measures
+        assert measures["count"] == measures["counted"] == measures["shrinks"] >= 10
+
+
+@pytest.mark.parametrize("settings", [{"lag_messages": "0"}, {"lag_messages": "5"}, {"burst": "4"}])
+def test_without_a_lag_in_messages_or_with_small_bursts_it_stays(settings: dict[str, str]) -> None:
+    for seed in range(1, 4):
+        finding = run("message-lag", seed, control=False, **settings)["early_shrink"]
+        assert (finding.outcome, finding.measures["shrinks"]) == (Outcome.CLEAN, 0)
+
+
+@pytest.mark.slow
+def test_bursts_of_a_process() -> None:
+    with TemporaryDirectory() as store:
+        result = api.run(api.make_plan("message-lag", world="processes"), Path(store))
+    assert (result.status, result.findings["early_shrink"].outcome) == (
+        api.TrialStatus.AS_EXPECTED,
+        Outcome.VIOLATED,
+    )
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -136,6 +163,7 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
         "missed-bounce",
         "leader-start",
         "isr-flap",
+        "message-lag",
         "idle-controller",
         "emptied-isr",
         "elected-again",
@@ -157,6 +185,8 @@ def test_the_controls(name: str) -> None:
         ("leader-start", {"way_ms": "1600"}, "way_ms=1600: must be between 1666 and 3333"),
         ("isr-flap", {"brokers": "4"}, "brokers=4: must be 3"),
         ("isr-flap", {"messages": "1020"}, "messages=1020: must be above 1020"),
+        ("message-lag", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("message-lag", {"lag_ms": "19"}, "lag_ms=19: must be at least 20"),
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"down_ms": "9001"}, "down_ms=9001: must be half of session_timeout_ms=18000 at most"),

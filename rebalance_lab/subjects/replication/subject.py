@@ -419,6 +419,11 @@ class ReplicationLab(OutsideLab):
         return self._replicas.writes_no_more
 
     @property
+    def largest_batch(self) -> int:
+        """The most records that a leader has written at once."""
+        return self._replicas.largest_batch
+
+    @property
     def isr(self) -> list[BrokerNode]:
         """According to ZooKeeper."""
         state = self._replicas.state
