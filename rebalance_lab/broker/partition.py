@@ -245,22 +245,22 @@ class Partition:
                 f"of {min_isr} for partition {self.partition.topic}-{self.partition.partition}",
             )
 
-    async def committed(self, offset: int, epoch: int) -> None:
-        """Wait until the record at `offset`, written in leader epoch `epoch`, is committed. Raises Refused if this
-        replica has followed since then, so that the record may be another, and if too few replicas are in sync in the
-        end. An epoch that begins while it leads does not matter (`Partition.checkEnoughReplicasReachOffset`, 3.9.1)."""
-        while True:
-            leadership = self.leadership
-            if leadership is None or epoch < self._led_since:
-                raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition} any more")
-            if self.log.high_watermark > offset:
-                if len(leadership.maximal_isr) < leadership.effective_min_isr(self.log.config.min_insync_replicas):
-                    raise Refused(
-                        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                        f"the ISR {leadership.isr} has fallen below min.insync.replicas since the append",
-                    )
-                return
-            await self.progress
+    def is_committed(self, offset: int, epoch: int) -> bool:
+        """Whether the record at `offset`, written in leader epoch `epoch`, is committed. Raises Refused if this replica
+        has followed since then, so that the record may be another, and if it is committed and too few replicas are in
+        sync. An epoch that begins while it leads does not matter (`Partition.checkEnoughReplicasReachOffset`,
+        3.9.1)."""
+        leadership = self.leadership
+        if leadership is None or epoch < self._led_since:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition} any more")
+        if self.log.high_watermark <= offset:
+            return False
+        if len(leadership.maximal_isr) < leadership.effective_min_isr(self.log.config.min_insync_replicas):
+            raise Refused(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"the ISR {leadership.isr} has fallen below min.insync.replicas since the append",
+            )
+        return True
 
     def follower_fetched(self, follower: int, offset: int, leader_end: int) -> None:
         """A follower has asked for what comes from `offset` on, when the log ended at `leader_end`."""

@@ -115,25 +115,26 @@ def _close_on_error(outcomes: dict[TopicPartition, Outcome]) -> None:
 async def _uncommitted(
     parts: Parts, outcomes: dict[TopicPartition, Outcome], timeout_ms: int
 ) -> dict[TopicPartition, Outcome]:
-    """Wait for what was written to be committed. Returns what was not, and why."""
+    """Wait for what was written to be committed. Returns what was not, and why. What has become of one partition is
+    decided as soon as it can be, however long others take (`DelayedProduce.tryComplete`)."""
     waiting = {each: outcome for each, outcome in outcomes.items() if isinstance(outcome, _Written)}
     failed: dict[TopicPartition, Outcome] = {}
-    late = Refused(ErrorCode.REQUEST_TIMED_OUT, f"it was not committed in {timeout_ms} ms; it may be later")
     try:
         async with parts.tasks.timeout(max(timeout_ms, 0) * 1000, "acks=all"):
-            for each, written in waiting.items():
-                try:
-                    await written.partition.committed(written.appended.last_offset, written.leader_epoch)
-                except Refused as refused:
-                    failed[each] = refused
+            while waiting:
+                for each, written in list(waiting.items()):
+                    try:
+                        done = written.partition.is_committed(written.appended.last_offset, written.leader_epoch)
+                    except Refused as refused:
+                        failed[each], done = refused, True
+                    if done:
+                        del waiting[each]
+                if waiting:
+                    await parts.tasks.first(*(each.partition.progress for each in waiting.values()))
     except TimedOut:
-        committed = {each for each, written in waiting.items() if _is_committed(written)}
-        failed |= {each: late for each in waiting if each not in failed and each not in committed}
+        late = Refused(ErrorCode.REQUEST_TIMED_OUT, f"it was not committed in {timeout_ms} ms; it may be later")
+        failed |= dict.fromkeys(waiting, late)
     return failed
-
-
-def _is_committed(written: _Written) -> bool:
-    return written.partition.log.high_watermark > written.appended.last_offset
 
 
 def _response(index: int, outcome: Outcome) -> PartitionProduceResponse:
