@@ -296,6 +296,7 @@ class Broker:
             leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
             leader_grace=config.lab_leader_grace,
             joins_caught_up=config.lab_joins_caught_up,
+            commits_under_min_isr=config.lab_commits_under_min_isr,
             forgets_followers=config.lab_forgets_followers,
             keeps_fetchers=config.lab_keeps_fetchers,
             fences_orders=config.lab_fences_orders,

@@ -70,6 +70,7 @@ class ReplicaContext:
     - `leader_grace`: see `Leadership`.
     - `joins_caught_up`: while too few are in sync, a follower joins only once it has caught up, by the rule by which
       leaders drop followers. False: as Kafka, it needs to have passed the high watermark.
+    - `commits_under_min_isr`: the high watermark rises also while too few are in sync, as up to Kafka 3.6.
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
     - `fences_orders`: False: it obeys controllers of earlier epochs than one that it has heard of.
     - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
@@ -91,6 +92,7 @@ class ReplicaContext:
     leads_as_first_of_isr: bool = False
     leader_grace: bool = True
     joins_caught_up: bool = False
+    commits_under_min_isr: bool = False
     keeps_fetchers: bool = False
     fences_orders: bool = True
     obeys_late_orders: bool = False
@@ -311,11 +313,10 @@ class Partition:
 
     def _advance(self, leadership: Leadership) -> None:
         """Move the high watermark to where every in-sync replica is."""
-        log = self.log
-        reached = leadership.high_watermark(
-            log.high_watermark, log.end_offset, self._around.tasks.now_us(), min_isr=log.config.min_insync_replicas
-        )
-        if self._around.commits_alone:
+        log, around = self.log, self._around
+        min_isr = 0 if around.commits_under_min_isr else log.config.min_insync_replicas
+        reached = leadership.high_watermark(log.high_watermark, log.end_offset, around.tasks.now_us(), min_isr=min_isr)
+        if around.commits_alone:
             reached = log.end_offset
         if reached > log.high_watermark:
             log.high_watermark = reached

@@ -343,6 +343,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.release", _S, "3.9", _one_of(*Release), field="lab_release"),
         Setting("lab.isr.writer", _S, None, _one_of(*IsrWriter), field="lab_isr_writer"),
         Setting("lab.leader.selection", _S, "2.1", _one_of(*Selection), field="lab_leader_selection"),
+        Setting("lab.commits.under.min.isr", _B, False, field="lab_commits_under_min_isr"),
         Setting("lab.forgets.followers", _B, False, field="lab_forgets_followers"),
         Setting("lab.reassignment.awaits.deletion", _B, False, field="lab_reassignment_awaits_deletion"),
         Setting("lab.reassignment.keeps.additions", _B, False, field="lab_reassignment_keeps_additions"),

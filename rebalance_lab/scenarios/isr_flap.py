@@ -5,8 +5,8 @@ acks=1. With one replica in sync the high watermark stands still (from Kafka 3.7
 fetches one batch at a time. It joins as soon as it has passed the high watermark, though it lacks much of the log. At
 its next look the leader finds that the follower has not caught up for too long, and drops it; the follower fetches
 again, and joins. This goes on until it has caught up. With the cure, `caught_up`, it does not join before. With
-`min_isr=1` the high watermark moves with the leader's log, so that the follower needs all of it. In the control nothing
-fails.
+`min_isr=1`, or with `commits_under_min_isr` as up to Kafka 3.6, the high watermark moves with the leader's log, so that
+the follower needs all of it. In the control nothing fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ RECORD_LIMIT_MS = 10
 
 async def isr_flap(lab: ReplicationLab) -> None:
     plan = lab.plan
-    await lab.assemble(spare_controller=True, replica_fetch_max_bytes=1, lab_joins_caught_up=plan.switch("caught_up"))
+    await lab.assemble(
+        spare_controller=True,
+        replica_fetch_max_bytes=1,
+        lab_joins_caught_up=plan.switch("caught_up"),
+        lab_commits_under_min_isr=plan.switch("commits_under_min_isr"),
+    )
     lab.start("c1", ProducerOptions(acks=ACKS_LEADER))
     lab.phase("control" if plan.control else "the follower lacks much of the log")
     if not plan.control:
@@ -57,7 +62,8 @@ async def _fall_behind(lab: ReplicationLab) -> None:
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The ISR flaps if the high watermark stands still and the follower need not have caught up."""
-    if plan.control or plan.switch("caught_up") or plan.number("min_isr") == 1:
+    stands_still = plan.number("min_isr") > 1 and not plan.switch("commits_under_min_isr")
+    if plan.control or plan.switch("caught_up") or not stands_still:
         return usual_of(plan)
     return usual_of(plan, early_shrink=Outcome.VIOLATED)
 
@@ -73,8 +79,9 @@ def demands(plan: Plan) -> None:
 
 
 def real(plan: Plan) -> None:
-    if plan.switch("caught_up"):
-        raise PlanError("caught_up=true: Kafka 3.9.1 does not have this cure; leave it out with real brokers")
+    for cure in ("caught_up", "commits_under_min_isr"):
+        if plan.switch(cure):
+            raise PlanError(f"{cure}=true: Kafka 3.9.1 does not have this cure; leave it out with real brokers")
 
 
 SCENARIO = Scenario(
@@ -84,6 +91,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("lacks", 1000, "", "records that the follower lacks when it comes back", 1, maximum=1_000_000),
         Parameter("caught_up", False, "", "the cure: a follower joins once it has caught up"),
+        Parameter("commits_under_min_isr", False, "", "as up to 3.6: the leader alone commits, whatever min_isr"),
         *with_default(COMMON, messages=2500, lag_ms=1000, pause_us=3000),
     ),
     script=isr_flap,

@@ -130,6 +130,7 @@ def test_it_joins_once_if_it_must_have_caught_up() -> None:
     for seed in (1, 2):
         assert run("isr-flap", seed, caught_up="true")["early_shrink"].measures["count"] == 0
         assert run("isr-flap", seed, min_isr="1")["early_shrink"].measures["count"] == 0
+        assert run("isr-flap", seed, commits_under_min_isr="true")["early_shrink"].measures["count"] == 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"isr_writer": "leader"}, {"min_isr": "1", "brokers": "4"}])

@@ -108,6 +108,11 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
         ("zombie-controller", {"settings": {"fences_writes": "false"}}, "fences_writes=false"),
         ("lost-growth", {}, "cannot be played with real brokers: they cannot be halted"),
         ("isr-flap", {"settings": {"caught_up": "true"}}, "caught_up=true: Kafka 3.9.1 does not have this cure"),
+        (
+            "isr-flap",
+            {"settings": {"commits_under_min_isr": "true"}},
+            "commits_under_min_isr=true: Kafka 3.9.1 does not",
+        ),
         ("message-lag", {}, "lag_messages=4: Kafka 3.9.1 does not have this setting"),
         ("truncation", {}, "scenario truncation cannot be played with real brokers: its rule sets"),
         ("frozen-isr", {}, "cannot be played with real brokers: it cuts"),
