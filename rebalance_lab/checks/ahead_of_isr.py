@@ -4,15 +4,19 @@ What is committed is in the log of every replica that the state znode names in t
 each of them may lead next. The end of a replica's log is known from what its broker has written since it took its role.
 Each move of a leader's high watermark is compared with it: a follower records what it has written before it asks for
 more, and the leader hears of it by that. A state that has just been written, or is just about to be replaced, is left
-out, and so is a replica whose broker has been started since it took its role last.
+out, and so is a replica whose broker has been started since it took its role last. A replica that joins the ISR is
+compared when the state with it is written: a leader that lets it join too early waits for it afterwards, so no later
+move would show that.
 
-Witness: the state, the end of the log that is too short, and the move of the high watermark.
+Witness: the state, the end of the log that is too short, and the last move of the high watermark, or the event with
+which the leader began.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from rebalance_lab.checks.broker_names import broker_names
@@ -20,16 +24,18 @@ from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.log_ends import LogEnds, end_in
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Stood, place_of, stood
+from rebalance_lab.checks.partition_states import Place, Stood, lives, place_of, stood
 from rebalance_lab.checks.phases import closing_us
-from rebalance_lab.history.events import Event, EventId, Layer
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import COMMITTED, REPLICATED
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.intervals import RESTART
+from rebalance_lab.history.replicas import COMMITTED, LEADS, REPLICATED
+from rebalance_lab.history.views import events_of, grouped
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 
 
 class Ahead(NamedTuple):
-    """A leader committed `by` records that `broker` did not have. `state`, `end`, `moved`: the witness."""
+    """A leader had committed `by` records that a replica in sync did not have. `state`, `end`, `moved`: the witness."""
 
     why: str
     by: int
@@ -39,15 +45,23 @@ class Ahead(NamedTuple):
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, moves of a high watermark beyond the log of a replica in sync; `most`, the most records by
-    which one was; `compared`, ends of logs that were compared with one."""
+    """Measures: `count`, moves of a high watermark beyond the log of a replica in sync, and replicas that joined with
+    too short a log; `most`, the most records that one lacked; `compared`, ends of logs that were compared, `joins`
+    those of replicas that joined."""
     compared, found = _compare(history)
-    measures = {"count": len(found), "most": max((each.by for each in found), default=0), "compared": compared}
+    joins, lacking = _compare_joins(history)
+    found += lacking
+    measures = {
+        "count": len(found),
+        "most": max((each.by for each in found), default=0),
+        "compared": compared + joins,
+        "joins": joins,
+    }
     if found:
         first = found[0]
         return violated(first.why, (first.state, first.end, first.moved), measures)
     nothing = None if compared else "nothing was committed beside a state that stood"
-    why = f"every replica in sync had what was committed, in {compared} comparisons"
+    why = f"every replica in sync had what was committed, in {compared + joins} comparisons"
     return not_violated(history, why, measures, vacuous=nothing, across_layers=True)
 
 
@@ -98,6 +112,61 @@ def _of_isr(
         yield True, Ahead(why, by, stood_.event.id, end.id, moved.id) if by > 0 else None
 
 
+def _compare_joins(history: History) -> tuple[int, list[Ahead]]:
+    """The same of replicas that have joined the ISR, when the state with them was written."""
+    if clock_drifted(history):
+        return 0, []
+    names = broker_names(history)
+    ends = grouped(events_of(history, *LogEnds.ENDS), lambda each: (each.actor, place_of(each)))
+    watermarks = grouped(
+        events_of(history, LEADS, COMMITTED), lambda each: (each.actor, place_of(each), each.of("leader_epoch"))
+    )
+    compared, found = 0, []
+    for place, event, state, joined in _growths(history):
+        until_us = event.at_us + TOLERANCE_US
+        leader = names.get(state.leader, ""), place, state.leader_epoch
+        moved = _last(watermarks.get(leader, []), event.at_us - TOLERANCE_US)
+        for broker in joined:
+            end = _last(ends.get((names.get(broker, ""), place), []), until_us)
+            if moved is None or end is None or _started(history, end, until_us):
+                continue
+            compared += 1
+            by = _committed(moved) - end_in(end)
+            why = (
+                f"{place}: broker {broker} joined the ISR with a log that ended at {end_in(end)}, and {moved.actor} "
+                f"had committed up to offset {_committed(moved)} in leader epoch {state.leader_epoch}"
+            )
+            found += [Ahead(why, by, event.id, end.id, moved.id)] if by > 0 else []
+    return compared, found
+
+
+def _growths(history: History) -> Iterator[tuple[Place, Event, LeaderIsrAndControllerEpoch, list[int]]]:
+    """The states with which replicas joined the ISR in the leader epoch of the state before, and these replicas."""
+    for place, states in lives(history):
+        for (_, before), (event, state) in pairwise(states):
+            joined = sorted(set(state.isr) - set(before.isr))
+            if joined and state.leader_epoch == before.leader_epoch:
+                yield place, event, state, joined
+
+
+def _last(events: Sequence[Event], until_us: int) -> Event | None:
+    """The last of some events, in their order, up to a time."""
+    place = bisect_right(events, until_us, key=lambda each: each.at_us)
+    return events[place - 1] if place else None
+
+
+def _started(history: History, since: Event, until_us: int) -> bool:
+    """Whether the node of an event was started again after it."""
+    return any(
+        each.of("fault") == RESTART and each.of("target") == since.actor and since.at_us < each.at_us <= until_us
+        for each in events_of(history, Kind.FAULT_BEGAN)
+    )
+
+
+def _committed(event: Event) -> int:
+    return _number(event, "offset" if event.kind is COMMITTED else "high_watermark")
+
+
 def _number(event: Event, name: str) -> int:
     return int(str(event.of(name)))
 
@@ -109,7 +178,7 @@ def _replicated(history: History) -> list[Event]:
 CHECK = Check(
     name="ahead_of_isr",
     compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT),
-    meaning="A leader counted records as committed that a replica in the ISR did not have.",
+    meaning="A leader had counted records as committed that a replica in the ISR did not have.",
     together="The replica may be elected, because it is in the ISR, and consumers can read what it does not have.",
     plants=(Planted("forgets-last-of-isr", "frozen-isr", settings={}),),
     judge=judge,

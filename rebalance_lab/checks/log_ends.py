@@ -16,8 +16,11 @@ class LogEnds:
     broker is killed. Once the broker is started again, nothing is known until it has a role: its disk may have lost
     something."""
 
-    #: The events that tell of it.
-    KINDS = (*_ENDS, APPENDED, Kind.FAULT_BEGAN)
+    #: The events that name an end.
+    ENDS = (*_ENDS, APPENDED)
+
+    #: Those that `take` needs.
+    KINDS = (*ENDS, Kind.FAULT_BEGAN)
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, Place], Event] = {}

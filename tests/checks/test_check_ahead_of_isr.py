@@ -14,7 +14,7 @@ def test_all_have_what_is_committed() -> None:
     story.replicated(51, 3, 5)
     story.committed(60, 1, 5)
     finding = story.found("ahead_of_isr")
-    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "most": 0, "compared": 3})
+    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "most": 0, "compared": 3, "joins": 0})
     assert finding.why == "every replica in sync had what was committed, in 3 comparisons"
 
 
@@ -25,7 +25,7 @@ def test_a_replica_in_sync_lacks_what_is_committed() -> None:
     story.replicated(61, 3, 5)
     finding = story.found("ahead_of_isr")
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (STATE, short, moved))
-    assert finding.measures == {"count": 1, "most": 1, "compared": 3}
+    assert finding.measures == {"count": 1, "most": 1, "compared": 3, "joins": 0}
     assert finding.why == (
         "t-0: b1 committed up to offset 5 in leader epoch 1, and the log of broker 3, which is in the ISR, ended at 4"
     )
