@@ -1,11 +1,11 @@
 """A leader was elected that is not in sync, though that is not allowed (claims E5a, E7).
 
-The state znode holds the leader, its epoch and the ISR. A new leader must be in the ISR that stood there before; with
-`unclean.leader.election.enable` it need not be, and is then alone in the new ISR. Only a leader knows who has caught
-up: the ISR grows while it stays in its leader epoch, and in no other change. In every state the ISR is not empty and
-lies within the assignment, the leader is in it, and the leader epoch rises by one at each change of the leader, and
-never falls. The first state comes of an election, too: its leader must be in the ISR that it names, and the first of
-the assignment that is.
+The state znode holds the leader, its epoch and the ISR. A new leader must be in the ISR that stood there before. If
+unclean elections are allowed (`unclean_elections`), it need not be, and is then alone in the new ISR. Only a leader
+knows who has caught up: the ISR grows while it stays in its leader epoch, and in no other change. In every state the
+ISR is not empty and lies within the assignment, the leader is in it, and the leader epoch rises by one at each change
+of the leader, and never falls. The first state comes of an election, too: its leader must be in the ISR that it names,
+and the first of the assignment that is.
 
 Witness: the state before, and the one that is wrong.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import lives, replicas_at
+from rebalance_lab.checks.unclean_elections import unclean_allowed
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
@@ -25,7 +26,6 @@ State = LeaderIsrAndControllerEpoch
 def judge(history: History) -> Finding:
     """Measures: `count`, wrong states; `elections`, changes of the leader; `unclean`, elections from outside the
     ISR."""
-    unclean_allowed = history.trial.parameters.get("unclean") is True
     wrong: list[tuple[str, Event, Event]] = []
     elections = unclean = states_seen = 0
     for partition, states in lives(history):
@@ -40,7 +40,8 @@ def judge(history: History) -> Finding:
                 elected = state.leader not in {NO_LEADER, before[1].leader}
                 outside = elected and state.leader not in before[1].isr
                 elections, unclean = elections + elected, unclean + outside
-                why = why or _wrong_change(before[1], state, unclean_allowed=unclean_allowed)
+                allowed = _unclean_allowed(history, partition.topic, before[0], event)
+                why = why or _wrong_change(before[1], state, unclean_allowed=allowed)
             if why is not None:
                 wrong.append((f"{partition}: {why}", (before or (event, state))[0], event))
             before = event, state
@@ -50,6 +51,11 @@ def judge(history: History) -> Finding:
         return violated(why, (first.id, second.id), measures)
     nothing = None if states_seen else "no partition has a state"
     return not_violated(history, f"{states_seen} states, each as it must be", measures, vacuous=nothing)
+
+
+def _unclean_allowed(history: History, topic: str, before: Event, event: Event) -> bool:
+    """Whether a topic allowed unclean elections at some time between two states; a controller reads that first."""
+    return any(each.overlaps(before.at_us, event.at_us) for each in unclean_allowed(history, topic))
 
 
 def _impossible(state: State, replicas: tuple[int, ...]) -> str | None:

@@ -42,6 +42,7 @@ class BrokerPlant(PlantedBug):
     LAST_EPOCH = "writes-last-epoch", "a controller that writes states in the epoch of the controller before it"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
+    WAITS = "waits-for-isr", "a controller that elects no replica outside the ISR, though that is allowed"
     LATE = "obeys-late", "a broker that takes ten seconds to obey an order for a partition that it leads already"
     KEEPS_FETCHERS = "keeps-old-fetchers", "a broker that becomes the leader and goes on fetching from the one before"
     KEEPS_METADATA = "keeps-old-metadata", "a broker that tells clients of no other ISR while the leader is the same"
@@ -68,6 +69,7 @@ LATE_MS = 10_000
 #: The setting that a planted bug changes, and its value.
 _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.UNCLEAN: ("unclean_leader_election_enable", True),
+    BrokerPlant.WAITS: ("unclean_leader_election_enable", False),
     BrokerPlant.REPEATS_EPOCH: ("lab_controller_bug", ControllerBug.REPEATS_EPOCH),
     BrokerPlant.WATCHES_ONCE: ("lab_controller_bug", ControllerBug.WATCHES_ONCE),
     BrokerPlant.LAST_EPOCH: ("lab_controller_bug", ControllerBug.WRITES_LAST_EPOCH),

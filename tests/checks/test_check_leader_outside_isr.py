@@ -34,6 +34,13 @@ class States(Story):
         detail = {"path": "/brokers/topics/t", "data": '{"version":1,"partitions":{"0":[1,2,3]}}'}
         self.add(10 * self._count, "zookeeper", Kind.CREATED, detail=detail, zxid=1 + self._count)
 
+    def configured(self, unclean: str) -> None:
+        """The topic gets a setting of its own."""
+        self._count += 1
+        data = json.dumps({"version": 1, "config": {"unclean.leader.election.enable": unclean}})
+        detail = {"path": "/config/topics/t", "data": data}
+        self.add(10 * self._count, "zookeeper", Kind.CHANGED, detail=detail, zxid=1 + self._count)
+
     def found(self) -> Finding:
         self.add(900, "runner", Kind.REST_REACHED, detail={"phase": "recovered"})
         return CHECKS["leader_outside_isr"].judge(self.history())
@@ -54,6 +61,27 @@ def test_an_election_from_outside_it() -> None:
     before, after = story.state(1, 0, 1), story.state(2, 1, 2)
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+
+
+@pytest.mark.parametrize(("own", "outcome"), [("true", Outcome.CLEAN), ("false", Outcome.VIOLATED)])
+def test_a_topic_s_own_setting_decides(own: str, outcome: Outcome) -> None:
+    story = States(unclean=own == "false")
+    story.configured(own)
+    story.state(1, 0, 1)
+    story.state(2, 1, 2)
+    assert story.found().outcome is outcome
+
+
+def test_a_setting_that_is_withdrawn_while_it_is_used() -> None:
+    """The controller has read it before."""
+    story = States()
+    story.configured("true")
+    story.state(1, 0, 1)
+    story.configured("false")
+    story.state(2, 1, 2)
+    assert story.found().outcome is Outcome.CLEAN
+    story.state(1, 2, 1)
+    assert story.found().outcome is Outcome.VIOLATED
 
 
 @pytest.mark.parametrize(("anew", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from broker_story import Brokers
+from led_story import DIED, LedPartition
 
 from rebalance_lab.checks import Finding, Outcome
 from rebalance_lab.checks.leaderless_partition import bound_us
@@ -13,22 +13,10 @@ from rebalance_lab.checks.periods import Period, common, joined, without
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.replicas import FOLLOWS, REPLICA_ENDED, SHUTS_DOWN
 
-DIED = 2000
 LATE = DIED + 1500
 
 
-class Partition(Brokers):
-    def __init__(self, *, has_state: bool = True, world: str = "simulated") -> None:
-        super().__init__(world=world)
-        self.registrations = {number: self.registered(number, number) for number in (1, 2, 3)}
-        self.controllers = [self.elected(10, 3, 1)]
-        self.assignment = self.assigned(20, 1, 2)
-        self.stood = self.state(30, 1, 0, 1, 2) if has_state else self.assignment
-
-    def died(self, ms: float = DIED, number: int = 1) -> None:
-        self.killed(ms - 500, f"b{number}")
-        self.unregistered(ms, number)
-
+class Partition(LedPartition):
     def requested(self, ms: float, kind: Kind = Kind.CREATED) -> None:
         self.registry(ms, kind, "/admin/delete_topics/t", "0x9", group=None)
 
@@ -81,6 +69,46 @@ def test_replicas_outside_the_isr_need_not_lead() -> None:
     story.state(1000, 1, 0, 1)
     story.died()
     assert story.judged().outcome is Outcome.CLEAN
+
+
+def unclean(story: Partition) -> Partition:
+    """Broker 2 has left the ISR, and broker 1 dies."""
+    story.state(1000, 1, 0, 1)
+    story.died()
+    return story
+
+
+def test_replicas_outside_the_isr_lead_if_unclean_elections_are_allowed() -> None:
+    story = unclean(Partition(unclean=True))
+    story.state(DIED + 300, 2, 1, 2)
+    finding = story.judged()
+    assert (finding.outcome, finding.measures["longest_us"]) == (Outcome.CLEAN, 300_000)
+    story = unclean(Partition(unclean=True))
+    finding = story.judged()
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why == "t-0 had no leader for 1.500 s, broker 2 could have led, and b3 controlled"
+
+
+def test_a_broker_without_a_replica_leads_in_no_election() -> None:
+    story = Partition(unclean=True)
+    story.died(number=2)
+    story.died()
+    assert story.judged().outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("settings", "outcome"),
+    [
+        ([(500, "true")], Outcome.VIOLATED),
+        ([(500, "true"), (DIED + 900, "false")], Outcome.CLEAN),
+        ([(DIED + 600, "true")], Outcome.CLEAN),
+    ],
+)
+def test_the_time_counts_from_when_the_topic_allows_it(settings: list[tuple[int, str]], outcome: Outcome) -> None:
+    story = Partition()
+    for ms, text in settings:
+        story.configured(ms, unclean_leader_election_enable=text)
+    assert unclean(story).judged().outcome is outcome
 
 
 @pytest.mark.parametrize(("at_ms", "outcome"), [(3900, Outcome.CLEAN), (4500, Outcome.VIOLATED)])

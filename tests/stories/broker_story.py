@@ -63,6 +63,12 @@ class Brokers(Story):
         path = "/brokers/topics/t/partitions/0/state"
         return self.registry(ms, Kind.CHANGED, path, session, detail={"data": json.dumps(data)}, group=None)
 
+    def configured(self, ms: float, kind: Kind = Kind.CHANGED, **settings: str) -> EventId:
+        """The topic's own settings are written, or deleted; a name has underscores for points."""
+        config = {name.replace("_", "."): value for name, value in settings.items()}
+        detail = {} if kind is Kind.DELETED else {"data": json.dumps({"version": 1, "config": config})}
+        return self.registry(ms, kind, "/config/topics/t", "0x9", detail=detail, group=None)
+
     # -- brokers --------------------------------------------------------------------------------
 
     def broker(self, ms: float, number: int, kind: Kind, *, partition: int | None = 0, **detail: object) -> EventId:
