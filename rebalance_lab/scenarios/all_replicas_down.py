@@ -1,13 +1,14 @@
 """All replicas down: the followers die, the leader writes on alone and dies too, and a follower is the first to return.
 
 It lacks what the leader wrote alone. Either the partition waits for the leader, which is the last of the ISR, and is
-not available until then; or the first that returns leads at once, and what it lacks is lost (claim E7). The parameter
-`unclean` decides. In the end all brokers are back, the client reads everything, and every replica is read. In the
-control the brokers stay alive.
+not available until then (`unavailable_partition`); or the first that returns leads at once, and what it lacks is lost
+(claim E7). The parameter `unclean` decides. In the end all brokers are back, the client reads everything, and every
+replica is read. In the control the brokers stay alive.
 """
 
 from __future__ import annotations
 
+from rebalance_lab.checks.leaderless_partition import bound_us
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
@@ -53,9 +54,13 @@ async def _all_down(lab: ReplicationLab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """The messages that the leader wrote alone are lost exactly if the first that returns may lead."""
-    lost = Outcome.VIOLATED if plan.switch("unclean") and not plan.control else Outcome.CLEAN
-    return usual_of(plan, lost_write=lost, leader_completeness=lost)
+    """The messages that the leader wrote alone are lost exactly if the first that returns may lead. Otherwise the
+    partition waits, and for longer than an election takes if the others stay away for so long."""
+    waits = not plan.switch("unclean") and not plan.control
+    lost = Outcome.CLEAN if waits or plan.control else Outcome.VIOLATED
+    long = plan.number("wait_ms") * 1000 > bound_us(plan.world, plan.parameters)
+    unavailable = Outcome.CLEAN if not waits else Outcome.VIOLATED if long else None
+    return usual_of(plan, lost_write=lost, leader_completeness=lost, unavailable_partition=unavailable)
 
 
 def demands(plan: Plan) -> None:
