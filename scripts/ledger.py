@@ -13,11 +13,12 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rebalance_lab.analysis.claims import sort
 from rebalance_lab.analysis.results import Verdict
+from rebalance_lab.analysis.verdicts import WORLDS, amounts
 from rebalance_lab.cli.claims import analysed, seen
 from rebalance_lab.history.files import HistoryError, Trial, read_trial, replay_command, trial_folders
 from rebalance_lab.trials import api
@@ -131,7 +132,10 @@ SWEEPS = (
     Sweep("isr-per-partition", BROKERS, simulated=220),
     Sweep("placement", BROKERS, simulated=220),
     Sweep("grow-only", BROKERS, simulated=220),
-    *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, simulated=220) for allowed in ("true", "false")),
+    *(
+        Sweep("all-replicas-down", BROKERS, {"unclean": allowed, "wait_ms": "8000"}, live=3, simulated=30)
+        for allowed in ("true", "false")
+    ),
     *(
         Sweep(scenario, (REAL,), REAL_BROKERS | settings, real=4)
         for scenario, settings in (
@@ -142,8 +146,8 @@ SWEEPS = (
             ("isr-election", {"leaves": "shuts-down"}),
             ("committed-data", {"fault": "kill", "rounds": "2"}),
             ("committed-data", {"fault": "pause", "rounds": "2"}),
-            ("all-replicas-down", {"unclean": "true"}),
-            ("all-replicas-down", {"unclean": "false"}),
+            ("all-replicas-down", {"unclean": "true", "wait_ms": "8000"}),
+            ("all-replicas-down", {"unclean": "false", "wait_ms": "8000"}),
             ("placement", {}),
         )
     ),
@@ -207,8 +211,9 @@ def write(store: Path) -> int:
     found = sort(analysed(store).verdicts)
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
+    measured = f"What checks measured in the decided trials:\n\n{measures(found.tested)}\n"
     apart = f"By construction, and therefore not evidence:\n\n{table(found.constructed)}\n" if found.constructed else ""
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found.tested)}\n{apart}{END}{after}", "utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found.tested)}\n{measured}{apart}{END}{after}", "utf-8")
     return 0
 
 
@@ -222,6 +227,18 @@ def table(verdicts: Iterable[Verdict]) -> str:
         counts = [seen(each, world) or "–" for world in ("live", "simulated")]
         cells = [each.claim, each.reading, each.expected, each.verdict, each.status, *counts]
         rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def measures(verdicts: Iterable[Verdict]) -> str:
+    """What the verdicts say of measures as a Markdown table, a row for each measure: the median, and in brackets the
+    least and the most."""
+    rows = ["| claim | reading | measure | live | simulated |", "| --- | --- | --- | --- | --- |"]
+    for verdict in verdicts:
+        found = {(each.what, each.world): amounts(asdict(each)) for each in verdict.measured}
+        for what in dict.fromkeys(what for what, _ in found):
+            cells = [verdict.claim, verdict.reading, what, *(found.get((what, world), "–") for world in WORLDS)]
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 

@@ -89,6 +89,7 @@ def _reading_json(verdict: Verdict) -> dict[str, Any]:
         "live": verdict.live,
         "simulated": verdict.simulated,
         "frequencies": [dataclasses.asdict(each) for each in verdict.frequencies],
+        "measured": [dataclasses.asdict(each) for each in verdict.measured],
         "fits": [dataclasses.asdict(each) for each in verdict.fits],
         "witness": verdict.witness,
         "replay": verdict.replay,

@@ -15,6 +15,14 @@ one in which the claim fails. Every verdict that needs controls needs that share
 violated. One counter-example refutes a universal claim whatever else is undecided. A fit that disagrees is not a
 counter-example: it needs the share.
 
+**Costs.** Some claims say that one thing costs another: nothing is lost, but the partition is unavailable. The `checks`
+of such a run look for the cost, and must be violated; those in `clean` look for what is spared, and must be clean.
+
+**Measures** (`measures` of a run) are numbers that checks give in each trial. Verdicts say the median of all decided
+trials, the least and the most. They decide nothing.
+
+    measures = { lost_write_count = "acknowledged messages lost" }
+
 **Conditions** (`where` of a run, and of a reading, which adds its own) choose trials by a parameter, an operator and a
 bound:
 
@@ -67,6 +75,9 @@ DECIDED_PERCENT = {"live": 50, "simulated": 90}
 TREND_MEASURES = ("reads", "writes", "notifications", "rebalances")
 TREND_SIZES = ("members", "before")
 TREND_MODELS = ("exponent", "quadratic")
+
+#: How the names of measures that verdicts can have end; they begin with that of a check.
+MEASURES = ("_longest_us", "_count")
 
 _OPERATORS = ("<", "<=", ">", ">=", "==", "!=")
 _TEXT_OPERATORS = ("==", "!=")
@@ -150,9 +161,9 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - A trial is *decided* when its faults bit and every check is clean or violated (a check that
       did not apply leaves it undecided). With `needs_fault = false`, for scenarios whose cause is
       no fault (members that join), it need not have any; those that it has must have bitten.
-    - A trial *shows* an existential claim if it is decided and every check is violated, and any
-      other if it is decided and every check is clean. It *denies* the first if it is decided and
-      not all are violated; the others if one is violated.
+    - A trial *shows* an existential claim if it is decided, every check is violated, and every one in
+      `clean` is clean; any other claim if it is decided and every check is clean. It *denies* the first
+      if it is decided and does not show it; the others if one is violated.
     - `minimum`: trials that must show it. For existential claims `to_refute`: trials that must
       deny it while none shows it.
     - Controls: of the same scenario, rules and `where`, at least one in each world asked for
@@ -160,7 +171,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       (What holds of controls in checks of other statements says nothing about this one.) Checks
       that did not apply are passed over, but an existential claim's own: that nothing happens
       without the fault must have been looked for. Without controls nothing is reproduced.
-    - `trend`: for claims with that quantifier, and only those.
+    - `trend`: for claims with that quantifier, and only those. `clean`: for existential claims only.
+    - `measures`: CHECK_longest_us or CHECK_count, and in words what it is; see the module.
     - Trials of one history, in one world, count once. Of simulated trials that say the same, those of one
       seed count once, whatever their settings.
     """
@@ -172,6 +184,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to_refute: Minimum = Minimum(live=MANY_LIVE, simulated=MANY_SIMULATED)
     needs_fault: bool = True
     trend: Trend | None = None
+    clean: tuple[str, ...] = ()
+    measures: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def conditions(self) -> list[Condition]:
@@ -263,7 +277,7 @@ def run_of(claim: Claim, reading: Reading) -> Run | None:
     run = None if reading.waits_for is not None else reading.run or claim.run
     if run is None or not reading.premise:
         return run
-    return msgspec.structs.replace(run, checks=reading.premise, trend=None)
+    return msgspec.structs.replace(run, checks=reading.premise, clean=(), trend=None)
 
 
 @cache
@@ -356,6 +370,11 @@ def _problem_of_run(claim: Claim, run: Run) -> str | None:
         return "needs a `trend` in its run if and only if it is a trend: no trial alone can show one"
     if any(minimum.live + minimum.simulated == 0 for minimum in (minimum_of(claim.quantifier, run), run.to_refute)):
         return "would be decided by no trial at all"
+    if run.clean and claim.quantifier is not Quantifier.EXISTS:
+        return "needs no `clean` in its run: only what can happen is shown by checks that are violated"
+    unknown = [each for each in run.measures if not each.endswith(MEASURES)]
+    if unknown:
+        return f"has a measure {unknown[0]!r}, which ends with neither of: {', '.join(MEASURES)}"
     return _problem_of_conditions(run.where) or _problem_of_trend(run.trend)
 
 

@@ -63,7 +63,7 @@ from rebalance_lab.history.intervals import holdings_by_subject
 from rebalance_lab.history.scratch import Scratch, orphans, owned, remove_whole
 
 #: Goes up when a table gets a column.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 MANIFEST = "tables.json"
 

@@ -294,12 +294,27 @@ class Frequency:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """A measure in the decided trials of one world: CHECK_longest_us, in µs, or CHECK_count. `what`: in words.
+    `trials`: those of the decided ones to which the check applies."""
+
+    world: str
+    measure: str
+    what: str
+    trials: int
+    least: int
+    median: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One reading of one claim.
 
     - `by_construction`: its members were built from the sentence that it tests.
     - `live`, `simulated`: trials that decided it, without controls. `witness`: a trial that shows (exists) or denies
       (else) it; `replay`: its command. `frequencies`: live, then simulated. `fits`: of a trend, one for each world.
+      `measured`: of each measure of its run, live and simulated.
     """
 
     claim: str
@@ -317,6 +332,7 @@ class Verdict:
     frequencies: tuple[Frequency, ...] = ()
     fits: tuple[Fit, ...] = ()
     by_construction: bool = False
+    measured: tuple[Measured, ...] = ()
 
     @property
     def counts(self) -> bool:

@@ -2,18 +2,21 @@
 
 A *counted reading* is a row of READINGS with `roles`: for each role (shows, denies, undecided; of
 controls clean, dirty, unclear) and world (live, simulated) that any trial has, how many have it,
-the first of them, and the repeats that were not counted; and of a trend its `fits` and whether
+the first of them, the values that the reading's measures have in each, and the repeats that were not
+counted; and of a trend its `fits` and whether
 they agree (`agrees_live`) or disagree (`disagrees_live`). Here they become columns of their own:
 `shows_live`, `shows_live_first`, …, `repeats_live`. The rules are those of `ledger`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import sqrt
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Any
 
 from rebalance_lab.analysis.ledger import DECIDED_PERCENT, Expected, Judgement, Quantifier, Status
+from rebalance_lab.history.durations import seconds
 
 Row = dict[str, Any]
 
@@ -41,7 +44,7 @@ def verdict_row(counted: Row) -> Row:
     verdict = _verdict(row)
     row |= {world: _decided(row, world) for world in WORLDS}
     row |= {"verdict": verdict, "status": _status(row["expected"], verdict)}
-    row |= {"witness": _witness(row), "examples": _examples(row)}
+    row |= {"witness": _witness(row), "examples": _examples(row), "measured": _measured(row)}
     return row | {"why": why(row), "frequencies": [_frequency(row, world) for world in WORLDS]}
 
 
@@ -59,8 +62,9 @@ def _spread(roles: list[Row]) -> Row:
     row: Row = {}
     for world in WORLDS:
         for role in _ROLES:
-            each = found.get((role, world), {"trials": 0, "first": None})
+            each = found.get((role, world), {"trials": 0, "first": None, "values": []})
             row |= {f"{role}_{world}": each["trials"], f"{role}_{world}_first": each["first"]}
+            row[f"{role}_{world}_values"] = each["values"]
         row[f"repeats_{world}"] = sum(found[role, world]["repeats"] for role in _EARNEST if (role, world) in found)
     return row
 
@@ -155,14 +159,27 @@ def _frequency(row: Row, world: str) -> Row:
     return {"world": world, "shown": shown, "decided": decided, "low": low, "high": high, "undecided": undecided}
 
 
+def _measured(row: Row) -> list[Row]:
+    """Of each measure of the reading, in each world: its range and median in the decided trials."""
+    found = []
+    for number, named in enumerate(row["measures"]):
+        for world in WORLDS:
+            values = [of[number] for role in ("shows", "denies") for of in row[f"{role}_{world}_values"]]
+            known = [value for value in values if value is not None]
+            if known:
+                what = {"world": world, **named, "trials": len(known)}
+                found.append(what | {"least": min(known), "median": float(median(known)), "most": max(known)})
+    return found
+
+
 # --- in words --------------------------------------------------------------------------------
 
 _WHY_UNDECIDED = "no fault bit, a check is unknown or does not apply, or nothing proves that it ran live"
 
 
 def why(row: Row) -> str:
-    """The reason of the verdict, or everything that is missing for one; and what is undecided."""
-    return _reason(row) + _undecided(row)
+    """The reason of the verdict, or everything that is missing for one; what was measured; and what is undecided."""
+    return _reason(row) + "".join(f"; {each}" for each in measures_in_words(row["measured"])) + _undecided(row)
 
 
 def _reason(row: Row) -> str:
@@ -182,6 +199,31 @@ def _reason(row: Row) -> str:
 
 def _checks(row: Row) -> str:
     return " and ".join(row["checks"])
+
+
+def _with_clean(row: Row) -> str:
+    """` with b and c clean`, of a reading that asks for that."""
+    return f" with {' and '.join(row['clean'])} clean" if row["clean"] else ""
+
+
+def measures_in_words(measured: Iterable[Row]) -> list[str]:
+    """`messages lost: 20 (20 to 24) in live trials and 20 in simulated trials` for each measure. `measured`: the fields
+    of `results.Measured`."""
+    found: dict[str, list[str]] = {}
+    for each in measured:
+        found.setdefault(each["what"], []).append(f"{amounts(each)} in {each['world']} trials")
+    return [f"{what}: {' and '.join(worlds)}" for what, worlds in found.items()]
+
+
+def amounts(measured: Row) -> str:
+    """The median of a `results.Measured`, and in brackets the least and the most, if they are not the same: `0.503 s
+    (0.379 s to 0.636 s)`."""
+    least, middle, most = (_amount(measured["measure"], measured[name]) for name in ("least", "median", "most"))
+    return middle if least == most else f"{middle} ({least} to {most})"
+
+
+def _amount(measure: str, value: float) -> str:
+    return seconds(round(value)) if measure.endswith("_us") else f"{value:,g}"
 
 
 def _why_not_run(row: Row) -> str:
@@ -215,13 +257,13 @@ def _seen(row: Row) -> str:
     role = "shows" if _exists(row) or _total(row, "denies") == 0 else "denies"
     came_out = "violated" if _exists(row) or role == "denies" else "clean"
     shares = [_share(row, role, world) for world in WORLDS if _decided(row, world)]
-    return f"{_checks(row)} {came_out} in {' and '.join(shares)}"
+    return f"{_checks(row)} {came_out}{_with_clean(row)} in {' and '.join(shares)}"
 
 
 def _never_seen(row: Row) -> str:
     together = " together" if len(row["checks"]) > 1 else ""
     tried = " and ".join(f"{row[f'denies_{world}']} {world}" for world in WORLDS if row[f"denies_{world}"])
-    return f"{_checks(row)} violated{together} in none of {tried} trials"
+    return f"{_checks(row)} violated{together}{_with_clean(row)} in none of {tried} trials"
 
 
 def _share(row: Row, role: str, world: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run,
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, LeftOut, Verdict
 from rebalance_lab.analysis.uri import Place, StoreUri
+from rebalance_lab.analysis.verdicts import measures_in_words
 from rebalance_lab.cli.failures import Failure, exit_code, must_be_writable
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
@@ -256,6 +257,8 @@ def _show_reading(verdict: Verdict) -> None:
         came_out = dict.fromkeys((verdict.verdict, "by construction"))
     said = [f"{escape(verdict.reading)}: {', '.join(styled(each) for each in came_out)}", *counts]
     say("; ".join(said), lead="  ")
+    for measure in measures_in_words(map(asdict, verdict.measured)):
+        say(escape(measure), lead="    ")
     if verdict.status not in (Status.AS_EXPECTED, Status.DOES_NOT_APPLY):
         say(f"expected: {verdict.expected}. {escape(verdict.why)}", lead="    ")
     if verdict.replay:

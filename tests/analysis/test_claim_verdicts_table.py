@@ -101,6 +101,33 @@ WAITING = Claim(
     "it is so", Quantifier.TREND, "test", (Reading("all", Expected.REPRODUCED, ""),), waits_for="needs brokers"
 )
 
+#: One effect costs the other: overlap of beliefs, and then none of effects. Each is measured.
+COSTS = claim(
+    "exists",
+    checks=("belief_overlap",),
+    clean=("effect_overlap",),
+    minimum=ONE,
+    measures={"belief_overlap_longest_us": "overlap", "effect_overlap_count": "overlaps"},
+)
+
+
+def with_cost(name: str, belief: str, effect: str, numbers: tuple[int, int], **fields: object) -> list[Row]:
+    """A trial in which the checks found these; `numbers`: those that the verdict is to say."""
+    rows = rows_of_trial(name, {"belief_overlap": belief, "effect_overlap": effect}, **fields)
+    return [row | {"longest_us": numbers[0], "count": numbers[1]} for row in rows]
+
+
+PAID = [
+    *with_cost("live", "violated", "clean", (1_500_000, 7), world="processes"),
+    *with_cost("s1", "violated", "clean", (1_000_000, 2), seed=1),
+    *with_cost("s2", "violated", "clean", (2_000_000, 4), seed=2),
+]
+NOT_SPARED = [
+    *with_cost("live", "violated", "violated", (1, 1), world="processes"),
+    *with_cost("s1", "violated", "violated", (1, 1)),
+]
+NOT_SPARED_IN_CONTROLS = [*CONTROL_LIVE, *rows_of_trial("bad", {"effect_overlap": "violated"}, control=True)]
+
 CASES: dict[str, tuple[Claim, list[Row]]] = {
     **{name: (claim("exists", where=LONG, minimum=ONE), outcomes) for name, (outcomes, _) in UNKNOWN.items()},
     "shown": (claim("exists", where=LONG, minimum=ONE), [*LIVE, *SIMULATED, *CONTROLS]),
@@ -117,6 +144,21 @@ CASES: dict[str, tuple[Claim, list[Row]]] = {
         [*CONTROLS, *rows_of_trial("d", "clean"), *rows_of_trial("s", "violated", rules="shipped")],
     ),
     "waiting": (WAITING, []),
+    "paid": (COSTS, [*PAID, *CONTROLS]),
+    "paid, with one undecided": (
+        COSTS,
+        [*PAID, *with_cost("s3", "violated", "unknown", (9_000_000, 9), seed=3), *CONTROLS],
+    ),
+    "paid, once for nothing": (
+        COSTS,
+        [*PAID, *with_cost("s3", "violated", "violated", (4_000_000, 0), seed=3), *CONTROLS],
+    ),
+    "not spared": (COSTS, [*NOT_SPARED, *CONTROLS]),
+    "not spared in a control": (COSTS, [*PAID, *NOT_SPARED_IN_CONTROLS]),
+    "not looked at in a control": (
+        COSTS,
+        [*PAID, *CONTROL_LIVE, *rows_of_trial("half", {"belief_overlap": "clean"}, control=True)],
+    ),
 }
 
 
@@ -194,6 +236,42 @@ def test_how_often_it_was_shown_is_told_with_an_interval(told: Told) -> None:
     assert nothing == [
         {"world": w, "shown": 0, "decided": 0, "low": None, "high": None, "undecided": 0} for w in WORLDS
     ]
+
+
+def test_what_is_spared_must_be_clean(told: Told) -> None:
+    row = told["paid", "all"]
+    assert (row["verdict"], row["live"], row["simulated"]) == ("reproduced", 1, 2)
+    assert row["why"] == (
+        "belief_overlap violated with effect_overlap clean in 1 of 1 live trials (21 to 100 %) and 2 of 2 simulated"
+        " trials (34 to 100 %); the controls are clean; overlap: 1.500 s in live trials and 1.500 s (1.000 s to"
+        " 2.000 s) in simulated trials; overlaps: 7 in live trials and 3 (2 to 4) in simulated trials"
+    )
+    row = told["not spared", "all"]
+    assert (row["verdict"], row["live"], row["simulated"]) == ("unknown", 1, 1)
+    assert row["why"].startswith("belief_overlap violated with effect_overlap clean in none of 1 live and 1 simulated")
+
+
+def test_controls_must_be_clean_in_it(told: Told) -> None:
+    assert told["not spared in a control", "all"]["why"].startswith("a simulated control is violated: ")
+    why = told["not looked at in a control", "all"]["why"]
+    assert why.startswith("needs one clean simulated control (the same with --control)")
+
+
+def test_what_was_measured_is_told_of_the_decided_trials(told: Told) -> None:
+    overlap = {"measure": "belief_overlap_longest_us", "what": "overlap"}
+    simulated = {"world": "simulated", "trials": 2, "least": 1_000_000, "median": 1_500_000.0, "most": 2_000_000}
+    for case in ("paid", "paid, with one undecided"):
+        row = told[case, "all"]
+        assert [(each["what"], each["world"], each["trials"]) for each in row["measured"]] == [
+            ("overlap", "live", 1),
+            ("overlap", "simulated", 2),
+            ("overlaps", "live", 1),
+            ("overlaps", "simulated", 2),
+        ]
+        assert row["measured"][1] == overlap | simulated
+    row = told["paid, once for nothing", "all"]
+    assert row["measured"][1] == overlap | simulated | {"trials": 3, "median": 2_000_000.0, "most": 4_000_000}
+    assert told["shown", "all"]["measured"] == []
 
 
 def test_each_reading_has_its_own_trials_and_expectation(told: Told) -> None:

@@ -105,6 +105,14 @@ def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> Claim:
             'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], where = ["a == b c"] }',
             "put text in single quotes",
         ),
+        (
+            'quantifier = "always"\nrun = { scenario = "s", checks = ["c"], clean = ["d"] }',
+            "needs no `clean` in its run",
+        ),
+        (
+            'quantifier = "always"\nrun = { scenario = "s", checks = ["c"], measures = { d_most = "most" } }',
+            "has a measure 'd_most', which ends with neither of: _longest_us, _count",
+        ),
         ('quantifier = "often"\nwaits_for = "needs x"', "often"),
         ('quantifier = "always"\nwaits_for = "needs x"\nextra = 1', "extra"),
     ],
@@ -178,9 +186,11 @@ def test_a_reading_that_contradicts_itself_is_an_error(tmp_path: Path, more: str
 
 def test_a_premise_takes_the_place_of_the_checks(tmp_path: Path) -> None:
     readings = 'readings = [{ name = "all", reason = "so", rules = "r", expected = "does not apply", premise = ["d"] }]'
-    claim = one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)
+    costs = RUN.replace("] }", '], clean = ["e"] }')
+    claim = one_claim(tmp_path, f'quantifier = "exists"\n{costs}', readings)
     (reading,) = claim.readings
     assert (claim.run.checks, run_of(claim, reading).checks) == (("c",), ("d",))
+    assert (claim.run.clean, run_of(claim, reading).clean) == (("e",), ())
     assert quantifier_of(claim, reading) is Quantifier.ALWAYS
 
 

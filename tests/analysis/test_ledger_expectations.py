@@ -68,6 +68,15 @@ LEDGER = read_ledger()
             },
         ),
         ("E5c", {"all": "refuted"}),
+        (
+            "E7",
+            {
+                "the first to return leads": "reproduced",
+                "wait for one in sync": "reproduced",
+                "the first to return leads, real 3.9.1": "reproduced",
+                "wait for one in sync, real 3.9.1": "reproduced",
+            },
+        ),
         ("G4", {"dealing": "reproduced", "default": "refuted"}),
         (
             "A3",

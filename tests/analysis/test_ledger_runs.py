@@ -58,7 +58,8 @@ SETTINGS = {
     ("E5b", "controlled shutdown, from 0.10 on"): {"leaves": "shuts-down"},
     ("E5b", "after a failure, 0.8.0"): {"selection": "0.8.0"},
     ("E6", "every record synced"): {"flush_messages": "1"},
-    ("E7", "the first to return leads"): {"unclean": "true"},
+    ("E7", "the first to return leads"): {"unclean": "true", "wait_ms": "8000"},
+    ("E7", "wait for one in sync"): {"wait_ms": "8000"},
     ("Z16", "described"): {"keep": "false"},
     ("Z16", "shipped"): {"keep": "false"},
 }
@@ -127,7 +128,8 @@ def test_runs_name_checks_scenarios_and_parameters_that_exist(which: tuple[str, 
     (reading,) = [each for each in LEDGER.claims[name].readings if each.name == which[1]]
     scenario = api.scenario(run.scenario)
     assert name in scenario.claims
-    assert set(run.checks) <= set(CHECKS)
+    assert {*run.checks, *run.clean} <= set(CHECKS)
+    assert {each.removesuffix("_longest_us").removesuffix("_count") for each in run.measures} <= set(CHECKS)
     known = {parameter.name for parameter in scenario.parameters}
     assert {condition.parameter for condition in (*run.conditions, *reading.conditions)} <= known
 

@@ -87,7 +87,7 @@ def judged(
     if controls == UNCLEAR:
         counts |= {(CLEAN, world): 1 for world in WORLDS}
     roles = [
-        {"role": role, "world": world, "trials": trials, "first": f"{role}-{world}", "repeats": 0}
+        {"role": role, "world": world, "trials": trials, "first": f"{role}-{world}", "repeats": 0, "values": []}
         for (role, world), trials in counts.items()
         if trials
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rebalance_lab.analysis import analyse as analyse_module
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
-from rebalance_lab.analysis.results import Analysis, Frequency, LeftOut, TrialOutcome, Verdict, of_trial
+from rebalance_lab.analysis.results import Analysis, Frequency, LeftOut, Measured, TrialOutcome, Verdict, of_trial
 from rebalance_lab.cli import claims, demo, report
 from rebalance_lab.cli.claims import Judging, Watched
 from rebalance_lab.history.files import Trial, load
@@ -160,6 +160,13 @@ def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypat
         "high": 0.9342,
         "undecided": 3,
     }
+
+
+def test_claims_tell_what_was_measured(command: CommandLine, monkeypatch) -> None:
+    measured = Measured("live", "c_longest_us", "time without a leader", 2, 1_000_000, 1_500_000.0, 2_000_000)
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(replace(REPRODUCED, measured=(measured,))))
+    assert "\n    time without a leader: 1.500 s (1.000 s to 2.000 s) in live trials\n" in command("claims").out
+    assert command("claims", "--json").json["Z10"]["readings"]["all"]["measured"] == [asdict(measured)]
 
 
 @pytest.mark.parametrize(("quantifier", "do"), [("always", "contradict it"), ("exists", "do not show it")])

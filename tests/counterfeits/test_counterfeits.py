@@ -9,7 +9,7 @@ import pytest
 from counterfeit import Counterfeit, counterfeits
 
 from rebalance_lab.analysis.ledger import read_ledger, run_of
-from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks import CHECKS, Outcome
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.world import errors as zookeeper_errors
@@ -82,6 +82,16 @@ def test_no_claim_that_is_run_is_without_a_counterfeit() -> None:
         for check in run.checks
     }
     assert needed - {(one.claim, one.check) for one in ALL.values()} == set(), "write one: see counterfeit.py"
+
+
+def test_a_check_that_must_be_clean_to_show_a_claim_has_been_violated() -> None:
+    needed = {
+        check
+        for _, claim, reading in read_ledger().readings()
+        if (run := run_of(claim, reading)) is not None
+        for check in run.clean
+    }
+    assert needed - {one.check for one in ALL.values() if one.convicted is Outcome.VIOLATED} == set()
 
 
 def test_no_check_is_without_a_counterfeit() -> None:

@@ -12,15 +12,15 @@ without proof that it ran live (`trialwise.credentials`) is undecided; such a co
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
 from rebalance_lab.analysis.frames import schema_of
-from rebalance_lab.analysis.ledger import Quantifier
-from rebalance_lab.analysis.results import Verdict
+from rebalance_lab.analysis.ledger import MEASURES, Quantifier
+from rebalance_lab.analysis.results import Measured, Verdict
 from rebalance_lab.analysis.tables.fits import trend_fits
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.tables.trial_results import all_bitten
@@ -30,11 +30,13 @@ from rebalance_lab.checks import CHECKS
 
 #: One row per reading: the fields of `results.Verdict`, without its command, and some that only tables need.
 #: `position`: in the ledger. `shows_…`: of the decided trials of a world (`live`, `simulated`), those that show it.
+#: `measured`: null in files of version 1 (`analysis.published`).
 #: `examples`: trials worth a picture: the first that decided in each world, and a control of each.
 VERDICTS = StructType(
     [
         column("position", LongType()),
-        *(field for field in schema_of(Verdict) if field.name != "replay"),
+        *(field for field in schema_of(Verdict) if field.name not in ("replay", "measured")),
+        column("measured", ArrayType(schema_of(Measured), False), null=True),
         column("shows_live", LongType()),
         column("shows_simulated", LongType()),
         column("examples", ArrayType(StringType(), False)),
@@ -58,24 +60,36 @@ def claim_verdicts(results: DataFrame, readings: DataFrame, costs: DataFrame) ->
 
 
 def _trials(results: DataFrame) -> DataFrame:
-    """One row for each trial without a planted bug: `found` maps check to outcome. One to which no check applies is
-    left out."""
+    """One row for each trial without a planted bug: `found` maps check to outcome, and `numbers` measure to value. One
+    to which no check applies is left out."""
     return results.where(F.col("plant").isNull() & (F.size("findings") > 0)).select(
         *("trial", "scenario", "rules", "generation", "seed", "control", "faults", "history_sha256", "unproved"),
         "parameters",
         all_bitten().alias("bitten"),
         F.when(F.col("world") == "simulated", "simulated").otherwise("live").alias("world"),
         F.map_from_arrays("findings.check", "findings.outcome").alias("found"),
+        F.map_from_arrays(
+            F.concat(*(F.transform("findings.check", partial(_named, ending)) for ending in MEASURES)),
+            F.concat(*(f"findings.{ending.removeprefix('_')}" for ending in MEASURES)),
+        ).alias("numbers"),
     )
+
+
+def _named(ending: str, check: Column) -> Column:
+    """The name of a check's measure."""
+    return F.concat(check, F.lit(ending))
 
 
 def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
     """A row for each reading and each trial that counts for it. `role` is what the trial shows: shows, denies or
-    undecided; of a control: clean, dirty or unclear."""
+    undecided; of a control: clean, dirty or unclear. `numbers`: of each of the reading's measures; null if its check
+    does not apply."""
     sought = readings.where(F.col("scenario").isNotNull()).select(
         "position",
         "quantifier",
         "checks",
+        "clean",
+        "measures",
         "conditions",
         "needs_fault",
         F.col("scenario").alias("of_scenario"),
@@ -92,14 +106,15 @@ def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
     found = F.when(F.col("control"), _control_role()).otherwise(_trial_role())
     nothing = F.when(F.col("control"), "unclear").otherwise("undecided")
     role = F.when(F.col("unproved").isNull(), found).otherwise(nothing).alias("role")
-    return matching.select("position", "world", role, "history_sha256", "seed", "trial")
+    numbers = F.transform("measures", lambda each: F.try_element_at("numbers", each["measure"])).alias("values")
+    return matching.select("position", "world", role, "history_sha256", "seed", "trial", numbers)
 
 
 def _histories(judged: DataFrame) -> DataFrame:
-    """Of the trials with the same history and the same role in a reading: the `first` (seed, trial), and the number of
-    `trials`."""
+    """Of the trials with the same history and the same role in a reading: the `first` (seed, trial, values), and the
+    number of `trials`."""
     return judged.groupBy(*_SAME, "history_sha256").agg(
-        F.min(F.struct("seed", "trial")).alias("first"), F.count("*").alias("trials")
+        F.min(F.struct("seed", "trial", "values")).alias("first"), F.count("*").alias("trials")
     )
 
 
@@ -131,28 +146,37 @@ def _holds(condition: Column) -> Column:
     return F.when(text.isNotNull(), same).otherwise(by_value)
 
 
-def _having(outcome: str) -> Column:
+def _having(outcome: str, checks: str = "checks") -> Column:
     """The number of the reading's checks with this outcome."""
-    return F.size(F.filter("checks", lambda check: F.try_element_at("found", check) == outcome))
+    return F.size(F.filter(checks, lambda check: F.try_element_at("found", check) == outcome))
+
+
+def _all_clean() -> Column:
+    """Whether every check of the reading that must be clean is, beside those that it sorts trials by."""
+    return _having("clean", "clean") == F.size("clean")
 
 
 def _trial_role() -> Column:
-    violated, clean, all_checks = _having("violated"), _having("clean"), F.size("checks")
+    violated, all_checks = _having("violated"), F.size("checks")
     bitten = F.col("bitten") | (~F.col("needs_fault") & (F.col("faults") == 0))
-    decided = bitten & (violated + clean == all_checks)
-    shows = F.when(_is_exists(), decided & (violated == all_checks)).otherwise(decided & (violated == 0))
-    denies = F.when(_is_exists(), decided & (violated < all_checks)).otherwise(violated > 0)
+    known = reduce(
+        lambda others, name: others & (_having("violated", name) + _having("clean", name) == F.size(name)),
+        ("checks", "clean"),
+        F.lit(True),
+    )
+    decided = bitten & known
+    happens = (violated == all_checks) & _all_clean()
+    shows = decided & F.when(_is_exists(), happens).otherwise(violated == 0)
+    denies = F.when(_is_exists(), decided & ~happens).otherwise(violated > 0)
     return F.when(shows, "shows").when(denies, "denies").otherwise("undecided")
 
 
 def _control_role() -> Column:
     """By every check that looks for an anomaly, and the reading's own: nothing may go wrong in a control."""
-    statement = F.array(*map(F.lit, _statements()))
-    asked = F.map_filter(
-        "found", lambda check, _: F.array_contains("checks", check) | ~F.array_contains(statement, check)
-    )
+    statement, own = F.array(*map(F.lit, _statements())), F.concat("checks", "clean")
+    asked = F.map_filter("found", lambda check, _: F.array_contains(own, check) | ~F.array_contains(statement, check))
     found = F.map_values(asked)
-    looked_for = ~_is_exists() | (_having("clean") == F.size("checks"))
+    looked_for = ~_is_exists() | ((_having("clean") == F.size("checks")) & _all_clean())
     clean = F.forall(found, lambda outcome: outcome == "clean") & (F.size(found) > 0) & looked_for
     dirty = F.exists(found, lambda outcome: outcome == "violated")
     return F.when(dirty, "dirty").when(clean, "clean").otherwise("unclear")
@@ -165,11 +189,16 @@ def _statements() -> list[str]:
 
 def _counts(distinct: DataFrame, readings: DataFrame) -> DataFrame:
     """Readings with `roles`: for each world and role the number of distinct trials, the first of them (by seed, then
-    name), and the number of repeats, which do not count."""
+    name), the number of repeats, which do not count, and the values of each trial, if the reading has measures."""
+    values = F.col("first.values")
     of_role = distinct.groupBy("position", "role", "world").agg(
-        F.count("*").alias("trials"), F.min("first")["trial"].alias("first"), F.sum("repeats").alias("repeats")
+        F.count("*").alias("trials"),
+        F.min("first")["trial"].alias("first"),
+        F.sum("repeats").alias("repeats"),
+        F.collect_list(F.when(F.size(values) > 0, values)).alias("values"),
     )
-    roles = of_role.groupBy("position").agg(F.collect_list(F.struct("role", "world", "trials", "first", "repeats")))
+    struct = F.struct("role", "world", "trials", "first", "repeats", "values")
+    roles = of_role.groupBy("position").agg(F.collect_list(struct))
     return readings.join(F.broadcast(roles.toDF("position", "roles")), "position", "left")
 
 

@@ -25,6 +25,14 @@ class TrendRow:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureRow:
+    """A measure that a verdict says, and what it is in words."""
+
+    measure: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingRow:
     """A reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`; without `trend.measure` it
     is not a trend. `quantifier`, `checks`: how the reading is judged; if it is expected not to apply, they are `always`
@@ -42,6 +50,8 @@ class ReadingRow:
     rules: str | None
     generation: str | None
     checks: tuple[str, ...]
+    clean: tuple[str, ...]
+    measures: tuple[MeasureRow, ...]
     conditions: tuple[Condition, ...]
     needs_fault: bool
     minimum_live: int
@@ -82,6 +92,8 @@ def _row(position: int, name: str, claim: Claim, reading: Reading) -> ReadingRow
         rules=reading.rules,
         generation=reading.generation,
         checks=() if run is None else run.checks,
+        clean=() if run is None else run.clean,
+        measures=() if run is None else tuple(MeasureRow(*each) for each in run.measures.items()),
         conditions=() if run is None else (*run.conditions, *reading.conditions),
         needs_fault=run is None or run.needs_fault,
         minimum_live=minimum.live,
