@@ -211,7 +211,9 @@ def write(store: Path) -> int:
     found = sort(analysed(store).verdicts)
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    measured = f"What checks measured in the decided trials:\n\n{measures(found.tested)}\n"
+    measured = ""
+    if any(each.measured for each in found.tested):
+        measured = f"What checks measured in the decided trials:\n\n{measures(found.tested)}\n"
     apart = f"By construction, and therefore not evidence:\n\n{table(found.constructed)}\n" if found.constructed else ""
     PAGE.write_text(f"{before}{BEGIN}\n\n{table(found.tested)}\n{measured}{apart}{END}{after}", "utf-8")
     return 0
