@@ -64,7 +64,8 @@ _Break = tuple[Callable[[], object], float]
 
 class Interruption:
     """`number`: of the first signal that was raised; None until there was one. `arrived`: of the first that came, which
-    may have been put off: an error that follows it may be its consequence, as when it has ended other processes, too."""
+    may have been put off. An error that follows it may be its consequence, as when it has ended other processes, too.
+    """
 
     def __init__(self) -> None:
         self.number: signal.Signals | None = None

@@ -9,9 +9,9 @@ to count time alone: `lag_messages=0`. In the control the producer writes one re
 
 from __future__ import annotations
 
-from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.bursts import bursts
+from rebalance_lab.subjects.replication.expected import usual_of
 from rebalance_lab.subjects.replication.subject import (
     COMMON,
     REPLICATED,
@@ -22,7 +22,7 @@ from rebalance_lab.subjects.replication.subject import (
 )
 from rebalance_lab.trials.lab import START_LIMIT_MS
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario
 
 #: So many fetches, and pauses after an error, fit into the time that a follower may lag. By the defaults of 0.9 they
 #: last 500 ms and 1 s, and it may lag for 10 s.
@@ -56,8 +56,8 @@ async def message_lag(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """A follower is dropped although it has everything a moment later, if a burst is more than it may lack."""
     if plan.control or not 0 < plan.number("lag_messages") < plan.number("burst"):
-        return usual(REPLICATION)
-    return usual(REPLICATION, early_shrink=Outcome.VIOLATED)
+        return usual_of(plan)
+    return usual_of(plan, early_shrink=Outcome.VIOLATED)
 
 
 def demands(plan: Plan) -> None:
