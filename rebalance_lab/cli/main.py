@@ -112,6 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
             code = _carried_out(arguments, interruption)
     except Interrupted as late:  # between the command's end and that of the handlers
         code = _interrupted(arguments, late.number) if code is None else code
+    except (OSError, RuntimeError) as error:  # no thread can be started that attends to signals, or no pipe opened
+        return _fail(named(str(error)))
     return _answered(code)
 
 

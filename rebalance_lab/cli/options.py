@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -129,9 +130,23 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 CoresOption = Annotated[
     int | None, typer.Option("--cores", help="Local cores for Spark. Default: all.", metavar="N", min=1, max=MOST_CORES)
 ]
+
+
+def _with_few_cores(master: str | None) -> str | None:
+    threads = re.match(r"local\[(\d+)", master or "")
+    if threads is not None and int(threads[1]) > MOST_CORES:
+        raise typer.BadParameter(f"{master}: at most {MOST_CORES} local cores")
+    return master
+
+
 MasterOption = Annotated[
     str | None,
-    typer.Option("--master", help="Run on Spark: local[4], or a cluster that can reach the store.", metavar="URL"),
+    typer.Option(
+        "--master",
+        help="Run on Spark: local[4], or a cluster that can reach the store.",
+        metavar="URL",
+        callback=_with_few_cores,
+    ),
 ]
 ConfOption = Annotated[
     list[str] | None,

@@ -359,6 +359,15 @@ def test_cores_are_of_this_machine_only(command: CommandLine, tmp_path) -> None:
         assert told == "--cores is for this machine, and --master for a cluster; leave one of them out"
 
 
+@pytest.mark.parametrize(
+    "arguments", [["claims"], ["report"], ["tables", "--out", "out"], ["sweep", "herd", "--seeds", "2"]]
+)
+def test_a_spark_of_many_local_cores_is_refused(command: CommandLine, tmp_path: Path, arguments: list[str]) -> None:
+    """It took three minutes to find that so many threads cannot be started."""
+    told = command.refused(*arguments, "--store", tmp_path, "--master", "local[99999]")
+    assert told == "Invalid value for '--master': local[99999]: at most 256 local cores (see rebalance-lab --help)"
+
+
 def test_claims_say_when_nothing_was_tested(command: CommandLine, monkeypatch) -> None:
     monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(NOT_RUN))
     assert command("claims").out.splitlines()[0].startswith("Nothing was tested: ")

@@ -24,7 +24,7 @@ AS_NOBODY = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become a user without other processes")
-@pytest.mark.parametrize("limit", [4, 12, 20])
+@pytest.mark.parametrize("limit", [1, 4, 12, 20])
 @pytest.mark.parametrize(
     "arguments",
     [["run", "zombie", "--world", "processes"], ["zookeeper", "--nodes", "3"], ["cluster", "--brokers", "3"]],
