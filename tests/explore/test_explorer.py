@@ -24,9 +24,14 @@ FAILING = [
 
 
 def explored(
-    rules: ReplicationRules, wanted: tuple[Property, ...] = ALL, *, forgets: bool = True, **bounds: Any
+    rules: ReplicationRules,
+    wanted: tuple[Property, ...] = ALL,
+    *,
+    forgets: bool = True,
+    whole: bool = False,
+    **bounds: Any,
 ) -> Exploration:
-    return explore(Partition(rules, Bounds(**bounds), forgets_if_missed=forgets), wanted)
+    return explore(Partition(rules, Bounds(**bounds), forgets_if_missed=forgets), wanted, whole=whole)
 
 
 def lengths(found: Exploration) -> dict[str, int]:
@@ -58,11 +63,22 @@ def test_a_leader_that_has_missed_an_epoch_commits_what_nobody_has() -> None:
     assert lengths(found) == {"committed": 9}
 
 
+#: Each with the number of steps in which a committed record is lost.
+BUGS = {
+    RuleBug.JOINS_EARLY: 10,
+    RuleBug.COUNTS_OLD_FETCHES: 9,
+    RuleBug.CUTS_AT_LEADER_END: 7,
+    RuleBug.IGNORES_PROPOSED: 5,
+    RuleBug.UNFENCED_ISR: 5,
+    RuleBug.ELECTS_OUT_OF_SYNC: 4,
+}
+
+
 @pytest.mark.parametrize("bug", RuleBug)
 def test_every_planted_bug_is_found(bug: RuleBug) -> None:
     partition = Partition(ReplicationRules.KIP_320, Bounds(records=2, epochs=3), forgets_if_missed=True, **planted(bug))
     found = explore(partition, (Property.COMMITTED,))
-    assert (found.ending, list(found.counterexamples)) == (Ending.FOUND, [Property.COMMITTED])
+    assert (found.ending, lengths(found)) == (Ending.FOUND, {"committed": BUGS[bug]})
 
 
 @pytest.mark.parametrize("rules", ReplicationRules)
@@ -125,6 +141,69 @@ def test_a_search_of_the_whole_goes_on_after_a_counterexample() -> None:
 def test_earlier_rules_lose_it_as_soon_within_larger_bounds(rules: ReplicationRules, steps: int) -> None:
     found = explored(rules, (Property.COMMITTED,), records=3, epochs=3)
     assert lengths(found) == {"committed": steps}
+
+
+#: All states with one record and three epochs, all steps from them, and the steps to the first loss.
+WHOLE = [
+    (ReplicationRules.HIGH_WATERMARK, 141_740, 663_614, {"committed": 7}),
+    (ReplicationRules.KIP_101, 173_996, 795_713, {"committed": 9}),
+    (ReplicationRules.KIP_279, 147_326, 671_133, {"committed": 9}),
+    (ReplicationRules.KIP_320_FIRST_TRY, 124_880, 577_461, {"committed": 9}),
+    (ReplicationRules.KIP_320, 94_948, 425_404, {}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("rules", "states", "transitions", "lost"), WHOLE)
+def test_the_whole_space_of_each_rule_set(
+    rules: ReplicationRules, states: int, transitions: int, lost: dict[str, int]
+) -> None:
+    found = explored(rules, (Property.COMMITTED,), whole=True, records=1, epochs=3)
+    assert (found.ending, found.states, found.transitions) == (Ending.EXHAUSTED, states, transitions)
+    assert lengths(found) == lost
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("rules", "parted"),
+    [
+        (ReplicationRules.HIGH_WATERMARK, {"agreement": 9}),
+        (ReplicationRules.KIP_101, {"agreement": 10}),
+        (ReplicationRules.KIP_279, {"agreement": 11}),
+        (ReplicationRules.KIP_320_FIRST_TRY, {}),  # of kip-320, the test with three records says it
+    ],
+)
+def test_logs_diverge_until_fetches_say_where_they_part(rules: ReplicationRules, parted: dict[str, int]) -> None:
+    found = explored(rules, (Property.AGREEMENT,), records=2, epochs=3)
+    assert (found.ending, lengths(found)) == (Ending.FOUND if parted else Ending.EXHAUSTED, parted)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("rules", ReplicationRules)
+def test_answers_that_come_late_change_no_verdict_in_three_epochs(rules: ReplicationRules) -> None:
+    """With one record `agreement` is never broken."""
+    others = {each for each in Property if each is not Property.AGREEMENT}
+    found = explored(rules, tuple(others), records=1, epochs=3, late_answers=True)
+    assert set(found.counterexamples) == (set() if rules is ReplicationRules.KIP_320 else others)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("bounds", "states"),
+    [
+        ({"epochs": 3, "crashes": 1}, 437_092),
+        ({"epochs": 3, "late_fetches": True}, 502_889),
+        ({"epochs": 4}, 790_635),
+    ],
+    ids=["a crash", "late fetches", "four epochs"],
+)
+def test_kip_320_keeps_its_promises_with_one_record(bounds: dict[str, Any], states: int) -> None:
+    found = explored(ReplicationRules.KIP_320, records=1, **bounds)
+    assert (found.ending, found.states, found.counterexamples) == (Ending.EXHAUSTED, states, {})
 
 
 @pytest.mark.slow
