@@ -105,19 +105,34 @@ async def _cut_off(lab: ReplicationLab, client: AnyNode) -> None:
     leader = lab.leader
     assert leader is not None, "nothing has failed yet"
     heir, other = lab.followers
-    apart, still, over = (lab.tasks.flag(each) for each in ("the cut", "the client stands still", "the other leads"))
+    apart, over = (lab.tasks.flag(each) for each in ("the cut", "the other leads"))
     async with lab.tasks.scope("cut") as scope:
         scope.spawn(cut_link(lab, heir, other, over, in_place=apart), "the two followers")
         await apart.wait()
-        await lab.written(lab.acknowledged + 1)
-        scope.spawn(pause(lab, client, over, still), "the client")
-        await still.wait()  # the followers have its last record, and do not know yet that it is committed
+        awake = await _stands_still(lab, scope, client)
+        # The followers have its last record, and do not know yet that it is committed.
         await _die(lab, leader)
         await lab.following(other, heir)
         await _die(lab, heir)
         over.raise_()
+        awake.raise_()
     for each in (leader, heir):
         await restart(lab, each)
+
+
+async def _stands_still(lab: ReplicationLab, scope: Scope, client: AnyNode) -> Flag:
+    """Pause the client when all that it has written is acknowledged. Returns the flag that ends the pause.
+
+    With a record that nobody has acknowledged, the followers may learn that the one before it is committed. Then the
+    pause ends, and begins anew."""
+    while True:
+        await lab.written(lab.acknowledged + 1)
+        still, awake = (lab.tasks.flag(f"the client {each}") for each in ("stands still", "goes on"))
+        scope.spawn(pause(lab, client, awake, still), "the client")
+        await still.wait()
+        if not lab.write_under_way():
+            return awake
+        awake.raise_()
 
 
 async def _alone(lab: ReplicationLab, _client: AnyNode) -> None:
@@ -127,9 +142,13 @@ async def _alone(lab: ReplicationLab, _client: AnyNode) -> None:
     for each in others:
         await _die(lab, each)
     await lab.in_sync(2)
+    await lab.written(lab.acknowledged + 2)  # which needs a fetch of the follower: it has heard of the new epoch
+    apart = lab.tasks.flag("the follower does not reach the leader")
     async with lab.tasks.scope("cut") as scope:
-        scope.spawn(cut_link(lab, first, second, lab.plan.number("cut_ms")), "the leader and the follower")
-        await lab.appended(first)
+        cut_off = cut_link(lab, first, second, lab.plan.number("cut_ms"), in_place=apart)
+        scope.spawn(cut_off, "the leader and the follower")
+        await apart.wait()
+        await _written_unseen(lab, first, second)
         await _die(lab, first)
     await lab.written(lab.acknowledged + lab.plan.number("alone"))
     await kill(lab, second)
@@ -220,14 +239,20 @@ async def _written_behind_a_cut(lab: ReplicationLab, scope: Scope, leader: Broke
         cut_off = cut_link(lab, leader, preferred, healed, in_place=unseen)
         scope.spawn(cut_off, "the leader and the preferred replica")
         await unseen.wait()
-        cut_us = lab.tasks.now_us()
-        written = await lab.appended_since(leader, cut_us)
-        while not (written or lab.plan.switch("idempotent")):
-            written = await lab.appended_since(leader, cut_us)
-        if written:
+        if await _written_unseen(lab, leader, preferred):
             return healed
         healed.raise_()
         await lab.written(lab.acknowledged + 1)
+
+
+async def _written_unseen(lab: ReplicationLab, leader: BrokerNode, follower: BrokerNode) -> bool:
+    """Wait until a leader has written what a follower does not get, from which it has just been cut off. False: an
+    idempotent client has given up an attempt, and sends the same record again."""
+    cut_us = lab.cut_us(leader, follower)
+    while not (written := await lab.appended_since(leader, cut_us)):
+        if lab.plan.switch("idempotent"):
+            break
+    return written
 
 
 #: schedule -> what happens.

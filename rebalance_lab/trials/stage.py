@@ -172,6 +172,10 @@ class Stage(Protocol):
         """The names of the folders that a node keeps, in order, whether it runs or not."""
         ...
 
+    def poll(self) -> None:
+        """Read what has been written by now, so that the tracker knows it. In the simulator it does at once."""
+        ...
+
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if members need them. Returns False if znodes are enough."""
         ...

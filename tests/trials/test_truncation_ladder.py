@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
+from truncation_plans import ALONE, CURED, CUT_OFF, LATE_ORDER, MISSED_EPOCH
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.views import events_of
+from rebalance_lab.history.writes import PRODUCE
+from rebalance_lab.subjects.replication.subject import BrokerNode, ReplicationLab
+from rebalance_lab.subjects.replication.tracker import ReplicationTracker
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
-
-CUT_OFF = {"schedule": "cut-off"}
-ALONE = {"schedule": "alone", "unclean": "true"}
-LATE_ORDER = {"schedule": "late-order", "idempotent": "true"}
-MISSED_EPOCH = {"schedule": "missed-epoch", "request_timeout_ms": "20000"}
 
 LADDER = list(ReplicationRules)
 
@@ -28,32 +32,71 @@ def run(rules: str, settings: dict[str, str], seed: int = 1, *, control: bool = 
     return found
 
 
+#: With which seeds the default tier plays each schedule, and with which the slow one.
+SEEDS = [range(1, 3), pytest.param(range(3, 11), marks=[pytest.mark.slow, pytest.mark.timeout(300)])]
+
+
+@pytest.mark.parametrize("seeds", SEEDS, ids=["few", "more"])
 @pytest.mark.parametrize(
     ("settings", "check", "lasts_to"),
     [
         (CUT_OFF, "lost_write", ReplicationRules.HIGH_WATERMARK),
         (ALONE, "replica_divergence", ReplicationRules.KIP_101),
         (LATE_ORDER, "lost_write", ReplicationRules.KIP_320_FIRST_TRY),
+        pytest.param(
+            {**LATE_ORDER, "min_isr": "2"}, "lost_write", ReplicationRules.KIP_320_FIRST_TRY, marks=pytest.mark.slow
+        ),
     ],
-    ids=["cut-off", "alone", "late-order"],
+    ids=["cut-off", "alone", "late-order", "late-order-min-isr"],
 )
 @pytest.mark.parametrize("rules", LADDER)
-def test_a_rung_of_the_ladder(rules: ReplicationRules, settings: dict[str, str], check: str, lasts_to: str) -> None:
+def test_a_rung_of_the_ladder(
+    rules: ReplicationRules, settings: dict[str, str], check: str, lasts_to: str, seeds: range
+) -> None:
     falls = LADDER.index(rules) <= LADDER.index(ReplicationRules(lasts_to))
-    for seed in (1, 2):
+    for seed in seeds:
         outcome = run(rules, settings, seed)[check].outcome
         assert outcome is (Outcome.VIOLATED if falls else Outcome.CLEAN), f"seed {seed}"
 
 
 @pytest.mark.parametrize("min_isr", ["1", "2"])
-@pytest.mark.parametrize("seed", [1, 2, 22])
+@pytest.mark.parametrize("seed", [1, 2, 22, *(pytest.param(each, marks=pytest.mark.slow) for each in range(3, 11))])
 def test_a_leader_that_has_missed_an_epoch_acknowledges_what_nobody_else_has(min_isr: str, seed: int) -> None:
     """The explorer's nine steps with whole brokers: KIP-320 as Kafka has it, and its cure. min.insync.replicas does not
     help: two are in sync, according to ZooKeeper."""
     settings = {**MISSED_EPOCH, "min_isr": min_isr}
     found = run("kip-320", settings, seed)
     assert (found["ahead_of_isr"].outcome, found["lost_write"].outcome) == (Outcome.VIOLATED, Outcome.VIOLATED)
-    assert run("kip-320", {**settings, "forget": "true"}, seed)["lost_write"].outcome is Outcome.CLEAN
+    assert run("kip-320", {**CURED, "min_isr": min_isr}, seed)["lost_write"].outcome is Outcome.CLEAN
+
+
+def test_a_pause_that_comes_while_a_record_is_under_way_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live, the runner's pause may come so late that the client has written again."""
+    under_way = iter([True, True, False])
+    monkeypatch.setattr(ReplicationLab, "write_under_way", lambda _: next(under_way))
+    history, _ = simulate(make_plan("truncation", rules="high-watermark", settings=CUT_OFF))
+    pauses = [event for event in events_of(history, Kind.FAULT_BEGAN) if event.of("fault") == "pause"]
+    assert (len(pauses), judge(history)["lost_write"].outcome) == (3, Outcome.VIOLATED)
+
+
+def test_a_link_is_cut_when_both_processes_say_so() -> None:
+    """The runner reads it later, and meanwhile the leader may have written."""
+    tracker = ReplicationTracker()
+    lab = cast("ReplicationLab", SimpleNamespace(_replicas=tracker, tasks=SimpleNamespace(now_us=lambda: 900)))
+    one, other = (cast("BrokerNode", SimpleNamespace(actor=name)) for name in ("b1", "b2"))
+    assert ReplicationLab.cut_us(lab, one, other) == 900
+    for actor, peer, at_us in (("b1", "b2", 500), ("b2", "b1", 700), ("b2", "b3", 800)):
+        tracker.feed(Event(actor, 0, at_us, Layer.OP, Kind.LINK_SET, detail={"peer": peer, "number": 1}))
+    assert ReplicationLab.cut_us(lab, one, other) == 700
+
+
+def test_a_write_is_under_way_until_it_is_answered() -> None:
+    tracker = ReplicationTracker()
+    seen = []
+    for kind in (Kind.INVOKED, Kind.OK, Kind.INVOKED, Kind.INFO):
+        tracker.feed(Event("c1", 0, 0, Layer.OP, kind, detail={"op": PRODUCE, "number": 1}))
+        seen.append(tracker.writing)
+    assert seen == [True, False, True, False]
 
 
 @pytest.mark.parametrize("settings", [CUT_OFF, ALONE, LATE_ORDER], ids=["cut-off", "alone", "late-order"])

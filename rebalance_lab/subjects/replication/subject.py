@@ -291,11 +291,6 @@ class ReplicationLab(OutsideLab):
         limit_ms = START_LIMIT_MS + count * TOPIC_LIMIT_MS
         await self.until(lambda: self._replicas.creations_answered >= count, f"the answers to {count} topics", limit_ms)
 
-    async def appended(self, leader: BrokerNode) -> None:
-        """Wait until a leader has written a further batch."""
-        before = self._replicas.batches[leader.actor]
-        await self.until(lambda: self._replicas.batches[leader.actor] > before, f"a batch of {leader.actor}")
-
     async def truncated(self, follower: BrokerNode, count: int = 1) -> None:
         """Wait until a follower has cut its log so often."""
         await self.until(lambda: self._replicas.cuts[follower.actor] >= count, f"cut {count} of {follower.actor}'s log")
@@ -335,6 +330,18 @@ class ReplicationLab(OutsideLab):
             return self.leader is broker and state is not None and tracker.led.get(broker.actor) == state.leader_epoch
 
         await self.until(leads, f"the leadership of {broker.actor}")
+
+    def write_under_way(self) -> bool:
+        """Whether the client, which stands still, waits for the answer to a write."""
+        self._stage.poll()
+        return self._replicas.writing
+
+    def cut_us(self, one: BrokerNode, other: BrokerNode) -> int:
+        """Since when nothing passes between two brokers whose link has just been cut. In a live world the runner hears
+        of it later, and meanwhile the leader may have written already; in the simulator it hears at once."""
+        linked_us, now_us = self._replicas.linked_us, self.tasks.now_us()
+        ends = ((one.actor, other.actor), (other.actor, one.actor))
+        return max(linked_us.get(each, now_us) for each in ends)
 
     async def appended_since(self, leader: BrokerNode, since_us: int) -> bool:
         """Wait until a leader has written a batch after `since_us`. False: the client has given up an attempt first."""

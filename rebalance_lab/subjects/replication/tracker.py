@@ -24,22 +24,24 @@ ASSIGNMENT_PATH = topic_path(TOPIC)
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, the batches that each broker has written as a leader, its cuts of its log as a
-    follower and the topics that brokers have created or refused, and follows the controller, the assignment, the state
-    znode and what brokers believe. `largest_batch`: the most records that a leader has written at once. `roles`:
-    (broker, topic, partition) -> the leader epoch in which it leads or follows. `led`: broker -> the last leader epoch
-    in which it believed that it leads. `reigns`: of controllers, so far; `believed`: those that began as a broker
-    knows. `appended_us`: broker -> when it has written its last batch as a leader. `unanswered`: writes whose outcome
-    the client does not know. `resizes_answered`: requests for another number of partitions, and whether the topic with
-    keys was read. `counting`, `halted`: what brokers have reported of the operations of their controllers
-    (`broker.halting`), and `operations`, how many of them. `look`: the last one of an inspector that it has ended, and
-    when that began. `states`: of all partitions, by their paths. `position`: of the reader that reads along; `moves`:
-    how often it was moved."""
+    """It also counts reads of replicas, the cuts that each broker has made in its log as a follower and the topics that
+    brokers have created or refused, and follows the controller, the assignment, the state znode and what brokers
+    believe. `largest_batch`: the most records that a leader has written at once. `roles`: (broker, topic, partition) ->
+    the leader epoch in which it leads or follows. `led`: broker -> the last leader epoch in which it believed that it
+    leads. `reigns`: of controllers, so far; `believed`: those that began as a broker knows. `appended_us`: broker ->
+    when it has written its last batch as a leader. `linked_us`: (node, peer) -> when the node's process has last cut,
+    slowed or healed its link to the peer. `writing`: whether a client waits for the answer to a write; `unanswered`:
+    writes whose outcome the client does not know. `resizes_answered`: requests for another number of partitions, and
+    whether the topic with keys was read. `counting`, `halted`: what brokers have reported of the operations of their
+    controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an inspector that it has
+    ended, and when that began. `states`: of all partitions, by their paths. `position`: of the reader that reads along;
+    `moves`: how often it was moved."""
 
     replicas_read: set[int] = field(default_factory=set)
-    batches: Counter[str] = field(default_factory=Counter)
     largest_batch: int = 0
     appended_us: dict[str, int] = field(default_factory=dict)
+    linked_us: dict[tuple[str, str], int] = field(default_factory=dict)
+    writing: bool = False
     unanswered: int = 0
     position: int = 0
     moves: int = 0
@@ -64,6 +66,8 @@ class ReplicationTracker(LogTracker):
     state: LeaderIsrAndControllerEpoch | None = None
 
     def feed(self, event: Event) -> bool:
+        if event.of("op") == PRODUCE:
+            self.writing = event.kind is Kind.INVOKED
         return (
             self._of_registry(event)
             or self._of_brokers(event)
@@ -101,10 +105,11 @@ class ReplicationTracker(LogTracker):
         if event.kind in {LEADS, FOLLOWS, REPLICA_ENDED}:
             self._role(event)
         if event.kind is APPENDED:
-            self.batches[event.actor] += 1
             records = int(str(event.of("last"))) - int(str(event.of("first"))) + 1
             self.largest_batch = max(self.largest_batch, records)
             self.appended_us[event.actor] = event.at_us
+        elif event.kind is Kind.LINK_SET:
+            self.linked_us[event.actor, str(event.of("peer"))] = event.at_us
         elif event.kind is TRUNCATED:
             self.cuts[event.actor] += 1
         elif event.kind is LEADS:

@@ -128,6 +128,9 @@ class SimulatedStage:
     def folders(self, actor: str) -> tuple[str, ...]:
         return self._world.disk(actor).listing("").folders
 
+    def poll(self) -> None:
+        pass
+
     async def start_brokers(self, count: int) -> bool:
         return False
 
