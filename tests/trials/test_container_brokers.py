@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from truncation_plans import ALONE, CUT_OFF, LATE_ORDER, MISSED_EPOCH
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History, load
@@ -16,6 +17,10 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(580)]
 
 def contained(name: str, **settings: str) -> Plan:
     return api.make_plan(name, world="containers", settings=settings)
+
+
+def truncation(rules: str, settings: dict[str, str]) -> Plan:
+    return api.make_plan("truncation", world="containers", rules=rules, settings=settings)
 
 
 #: A kill by docker may take longer than 0.1 s on a busy machine. If the victim records events meanwhile, the trial is
@@ -37,7 +42,10 @@ PLANS = {
     "E6: pauses": (contained("committed-data", fault="pause"), "pause"),
     "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),
     "E6: losses of power": (contained("committed-data", fault="power-loss"), "power-loss"),
-    "the truncation ladder": (api.make_plan("truncation", world="containers", rules="high-watermark"), "link-cut"),
+    "the truncation ladder: high-watermark": (truncation("high-watermark", CUT_OFF), "link-cut"),
+    "the truncation ladder: kip-101": (truncation("kip-101", ALONE), "link-cut"),
+    "the truncation ladder: kip-279": (truncation("kip-279", LATE_ORDER), "link-cut"),
+    "the truncation ladder: kip-320": (truncation("kip-320", MISSED_EPOCH), "link-cut"),
     "E5c: an ISR for each partition": (contained("isr-per-partition"), "link-cut"),
     "a leader that drops followers at once": (contained("leader-start"), "slow-link"),
     "an ISR that flaps": (contained("isr-flap"), "kill"),
