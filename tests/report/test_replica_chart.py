@@ -118,6 +118,15 @@ def test_a_page_has_both_pictures(name: str) -> None:
     assert "no partition is drawn" not in page
 
 
+@pytest.mark.parametrize("name", ["all-replicas-down", "last-replica-standing"])
+def test_circles_do_not_hide_what_is_lost(name: str) -> None:
+    page = render_trial(history(name), Path("trials") / name)
+    (offsets,) = re.findall(r'<g class="offsets".*?<g class="marks"', page, re.DOTALL)
+    drawn = re.findall(r"trace trace-\w+|<circle", offsets)
+    assert drawn.index("trace trace-lost") > len(drawn) - 1 - drawn[::-1].index("<circle")
+    assert drawn.index("trace trace-kept") < drawn.index("<circle")
+
+
 def test_the_story_names_what_happened_between_leaders() -> None:
     unclean = " ".join(story_of(history("all-replicas-down"), Path("trials") / "x"))
     assert re.search(r"For [\d.]+ m?s no broker leads t1/0", unclean)
