@@ -1,7 +1,8 @@
-"""Make the pictures of the README and the book: `python scripts/pictures.py`.
+"""Make the pictures of the README, the book and docs/truncation.md: `python scripts/pictures.py [PICTURE …]`.
 
-The script runs the trials, writes their report pages, and takes screenshots of parts of these with Playwright and
-Debian's Chromium, 1,280 pixels wide. Every trial has a fixed seed, so the pictures are always the same.
+Without names it makes all of them. The script runs the trials, writes their report pages, and takes screenshots of
+parts of these with Playwright and Debian's Chromium, 1,280 pixels wide. Every trial has a fixed seed, so the pictures
+are always the same.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -29,6 +31,9 @@ PICTURES = {
     "all-down-unclean.png": ("all-down-unclean", "#t-figure", "#t-replicas"),
     "last-replica.png": ("last-replica", "#t-figure", "#t-replicas"),
     "truncation.png": ("truncation", "#t-figure", "#t-replicas"),
+    "truncation-alone.png": ("alone", "#t-figure", "#t-replicas"),
+    "truncation-late-order.png": ("late-order", "#t-figure", "#t-replicas"),
+    "truncation-missed-epoch.png": ("missed-epoch", "#t-figure", "#t-replicas"),
     "controllers.png": ("controllers", "#t-figure", "#t-figure"),
     "zombie-controller.png": ("zombie-controller", "#t-figure", "#t-spacetime"),
     "duty.png": ("duty", "#t-spacetime", "#t-spacetime"),
@@ -44,6 +49,9 @@ TRIALS = {
     "all-down-unclean": ("all-replicas-down", "--set", "unclean=true"),
     "last-replica": ("last-replica-standing",),
     "truncation": ("truncation", "--rules", "high-watermark"),
+    "alone": ("truncation", "--rules", "kip-101", "--set", "schedule=alone", "--set", "unclean=true"),
+    "late-order": ("truncation", "--rules", "kip-279", "--set", "schedule=late-order", "--set", "idempotent=true"),
+    "missed-epoch": ("truncation", "--set", "schedule=missed-epoch", "--set", "request_timeout_ms=20000"),
     "controllers": ("controller-race",),
     "zombie-controller": ("zombie-controller", "--set", "form=1.1"),
     "duty": ("duties", "--set", "duty=delete-topic", "--set", "kill_at=9"),
@@ -61,13 +69,17 @@ def lab(*arguments: object) -> None:
         raise SystemExit(f"rebalance-lab {' '.join(map(str, arguments))} ended with {ended.returncode}")
 
 
-def write_pages(folder: Path) -> None:
-    """Write a page for each of the trials, and one for herds of many sizes."""
+def write_pages(folder: Path, pages: Collection[str]) -> None:
+    """Write these pages: of a trial each, and one for herds of many sizes."""
     for page, arguments in TRIALS.items():
+        if page not in pages:
+            continue
         store = folder / "trials" / page
         lab("run", *arguments, "--seed", 1, "--store", store)
         (trial,) = (each for each in store.iterdir() if (each / "trial.json").exists())
         lab("report", trial, "--out", folder / f"{page}.html")
+    if "herds" not in pages:
+        return
     for rules in ("described", "shipped"):
         settings = [word for setting in HERDS for word in ("--set", setting)]
         lab("sweep", "herd", "--rules", rules, *settings, "--seeds", 1, "--store", folder / "herds")
@@ -96,14 +108,19 @@ def take(page: Page, out: Path, first: str, last: str) -> None:
     page.screenshot(path=out, full_page=True, clip={"x": left, "y": top, "width": width, "height": height})
 
 
-def main() -> int:
+def main(names: Collection[str]) -> int:
+    unknown = [each for each in names if each not in PICTURES and each not in EXAMPLES]
+    if unknown:
+        print(f"there is no picture {unknown[0]}; there are: {', '.join((*PICTURES, *EXAMPLES))}", file=sys.stderr)
+        return 2
+    wanted = {picture: shown for picture, shown in PICTURES.items() if not names or picture in names}
     chromium = shutil.which("chromium")
     if chromium is None:
         print("pictures need Debian's Chromium: apt-get install chromium", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
-        write_pages(folder)
+        write_pages(folder, {shown for shown, _, _ in wanted.values()})
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(
             viewport={"width": 1280, "height": 900},
@@ -111,11 +128,11 @@ def main() -> int:
             color_scheme="light",
             reduced_motion="reduce",
         )
-        for picture, (shown, first, last) in PICTURES.items():
+        for picture, (shown, first, last) in wanted.items():
             page.goto((folder / f"{shown}.html").as_uri())
             take(page, IMAGES / picture, first, last)
             print(IMAGES / picture)
-        for picture in EXAMPLES:
+        for picture in [each for each in EXAMPLES if not names or each in names]:
             draw(page, folder, picture)
             print(IMAGES / picture)
         browser.close()
@@ -123,4 +140,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
