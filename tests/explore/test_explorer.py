@@ -180,6 +180,16 @@ def test_logs_diverge_until_fetches_say_where_they_part(rules: ReplicationRules,
     assert (found.ending, lengths(found)) == (Ending.FOUND if parted else Ending.EXHAUSTED, parted)
 
 
+def test_logs_diverge_sooner_if_a_follower_does_not_truncate_for_the_same_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KAFKA-7164, which the lab's kip-101 does not have."""
+    resumes = property(lambda rules: rules is ReplicationRules.KIP_101)
+    monkeypatch.setattr(ReplicationRules, "resumes_after_same_leader", resumes)
+    found = explored(ReplicationRules.KIP_101, (Property.AGREEMENT,), records=2, epochs=3)
+    assert lengths(found) == {"agreement": 8}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("rules", ReplicationRules)

@@ -52,7 +52,9 @@ class ReplicationRules(StrEnum):
 
     @property
     def resumes_after_same_leader(self) -> bool:
-        """A follower whose leader is elected again does not truncate: it keeps fetching (0.8.2)."""
+        """A follower whose leader is elected again does not truncate: it keeps fetching (0.8.2). Kafka did so up to
+        1.1.1, even if the follower had missed an epoch (KAFKA-7164, `Partition.makeFollower`); KIP_101 leaves that out,
+        to show the mistakes of KIP-101 alone."""
         return self is ReplicationRules.HIGH_WATERMARK
 
     @property
