@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,6 +41,10 @@ SPOKEN = (
 )
 
 
+#: So many of the innermost functions are named where a process stood that had to be ended.
+_FRAMES = 6
+
+
 class Failure(Exception):
     """The command cannot be carried out. The message is for the user; the exit code is 2."""
 
@@ -48,10 +54,16 @@ class CutShort(Exception):
 
 
 def end_by_force(number: signal.Signals, why: str) -> NoReturn:
-    """End this process after a signal, whatever its threads wait for. Its children end with it, as after SIGKILL."""
+    """End this process after a signal, whatever its threads wait for, and say where the main one stood. Its children
+    end with it, as after SIGKILL."""
+    stood = traceback.extract_stack(sys._current_frames()[threading.main_thread().ident or 0])
+    where = " in ".join(
+        f"{each.name} ({Path(each.filename).name}:{each.lineno})" for each in stood[: -_FRAMES - 1 : -1]
+    )
     with suppress(OSError):  # nobody may read it
         print(
-            f"{NAME}: interrupted by {number.name}; {why}; temporary folders that are left go at the next start",
+            f"{NAME}: interrupted by {number.name}; {why}; temporary folders that are left go at the next start; it "
+            f"stood at {where}",
             file=sys.stderr,
             flush=True,
         )
