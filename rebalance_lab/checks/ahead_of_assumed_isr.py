@@ -31,6 +31,7 @@ from rebalance_lab.history.replicas import (
     LEADS,
     REPLICATED,
     TRUNCATED,
+    high_watermark_in,
     largest_isr,
 )
 from rebalance_lab.history.views import events_of
@@ -83,7 +84,7 @@ def _compared(history: History) -> Iterator[Lacks]:
             for belief, broker in _touched(event, beliefs, names):
                 mark, end = marks.get((belief.actor, belief.place)), ends.of(names.get(broker), belief.place)
                 if mark is not None and end is not None:
-                    yield Lacks(belief, broker, mark, end, _offset(mark) - end_in(end))
+                    yield Lacks(belief, broker, mark, end, high_watermark_in(mark) - end_in(end))
 
 
 def _touched(event: Event, beliefs: LeaderBeliefs, names: Mapping[int, str]) -> Iterator[tuple[Belief, int]]:
@@ -94,15 +95,10 @@ def _touched(event: Event, beliefs: LeaderBeliefs, names: Mapping[int, str]) -> 
                 yield belief, broker
 
 
-def _offset(mark: Event) -> int:
-    """The high watermark."""
-    return int(str(mark.of("offset" if mark.kind is COMMITTED else "high_watermark")))
-
-
 def _told(found: Lacks) -> str:
     leader = found.belief
     return (
-        f"{leader.place}: {leader.actor} has committed up to offset {_offset(found.mark)} in leader epoch "
+        f"{leader.place}: {leader.actor} has committed up to offset {high_watermark_in(found.mark)} in leader epoch "
         f"{leader.event.of('leader_epoch')}, and the log of broker {found.broker}, on which it counts, ended at "
         f"{end_in(found.end)}"
     )

@@ -29,7 +29,7 @@ from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import RESTART
-from rebalance_lab.history.replicas import COMMITTED, LEADS, REPLICATED
+from rebalance_lab.history.replicas import COMMITTED, LEADS, REPLICATED, high_watermark_in
 from rebalance_lab.history.views import events_of, grouped
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 
@@ -89,14 +89,14 @@ def _state_at(states: list[Stood], event: Event) -> Stood | None:
         return None
     found = states[place - 1]
     stands = event.at_us + TOLERANCE_US <= found.until_us
-    return found if stands and found.state.leader_epoch == _number(event, "leader_epoch") else None
+    return found if stands and found.state.leader_epoch == event.of("leader_epoch") else None
 
 
 def _of_isr(
     moved: Event, stood_: Stood, names: Mapping[int, str], ends: LogEnds
 ) -> Iterator[tuple[bool, Ahead | None]]:
     """Of each replica in sync: whether the end of its log is known, and what is wrong with it."""
-    place, offset = place_of(moved), _number(moved, "offset")
+    place, offset = place_of(moved), high_watermark_in(moved)
     if names.get(stood_.state.leader) != moved.actor:
         return
     for broker in stood_.state.isr:
@@ -131,10 +131,10 @@ def _compare_joins(history: History) -> tuple[int, list[Ahead]]:
             if moved is None or end is None or _started(history, end, until_us):
                 continue
             compared += 1
-            by = _committed(moved) - end_in(end)
+            by = high_watermark_in(moved) - end_in(end)
             why = (
                 f"{place}: broker {broker} joined the ISR with a log that ended at {end_in(end)}, and {moved.actor} "
-                f"had committed up to offset {_committed(moved)} in leader epoch {state.leader_epoch}"
+                f"had committed up to offset {high_watermark_in(moved)} in leader epoch {state.leader_epoch}"
             )
             found += [Ahead(why, by, event.id, end.id, moved.id)] if by > 0 else []
     return compared, found
@@ -161,14 +161,6 @@ def _started(history: History, since: Event, until_us: int) -> bool:
         each.of("fault") == RESTART and each.of("target") == since.actor and since.at_us < each.at_us <= until_us
         for each in events_of(history, Kind.FAULT_BEGAN)
     )
-
-
-def _committed(event: Event) -> int:
-    return _number(event, "offset" if event.kind is COMMITTED else "high_watermark")
-
-
-def _number(event: Event, name: str) -> int:
-    return int(str(event.of(name)))
 
 
 def _replicated(history: History) -> list[Event]:

@@ -25,13 +25,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.log_ends import end_in
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, lives, partition_states, place_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer, order
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS, largest_isr
+from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS, high_watermark_in, largest_isr
 from rebalance_lab.history.views import events_of, grouped
 
 
@@ -196,17 +197,13 @@ def _again(own: Sequence[Event], end: int, back: Event | None) -> Event | None:
 
 
 def _log_end(event: Event) -> int:
-    """The end of the log as of an event; -1 if it does not tell."""
-    if event.kind is APPENDED:
-        return int(str(event.of("last"))) + 1
-    return int(str(event.of("end_offset"))) if event.kind is LEADS else -1
+    """The end of the log as of an event; -1 if it does not say."""
+    return end_in(event) if event.kind in {LEADS, APPENDED} else -1
 
 
 def _committed(event: Event) -> int:
-    """The high watermark as of an event; -1 if it does not tell."""
-    if event.kind is COMMITTED:
-        return int(str(event.of("offset")))
-    return int(str(event.of("high_watermark"))) if event.kind is LEADS else -1
+    """The high watermark as of an event; -1 if it does not say."""
+    return high_watermark_in(event) if event.kind in {LEADS, COMMITTED} else -1
 
 
 CHECK = Check(

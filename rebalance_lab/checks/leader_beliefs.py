@@ -21,8 +21,8 @@ class Belief(NamedTuple):
 
 class LeaderBeliefs:
     """Those that stand after the events that `take` has been given, in the history's order. A belief ends with the
-    broker's next one about the partition, or with its process. Also a leader believes that was deposed and has not
-    heard of it."""
+    broker's next one about the partition, or with its process. A leader that was deposed, and has not heard of
+    it, still believes that it leads."""
 
     #: The events that begin or end one.
     KINDS = (LEADS, ISR_ASSUMED, FOLLOWS, REPLICA_ENDED, Kind.FAULT_BEGAN)

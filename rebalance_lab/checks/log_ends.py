@@ -1,4 +1,4 @@
-"""Where the logs of replicas end, as their brokers tell."""
+"""Where the logs of replicas end, as their brokers report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.intervals import RESTART
 from rebalance_lab.history.replicas import APPENDED, FOLLOWS, LEADS, REPLICATED, TRUNCATED
 
-#: The field with the end of the log, of each event that tells of it.
+#: The field with the end of the log, of each event that has one.
 _ENDS = {LEADS: "end_offset", FOLLOWS: "end_offset", REPLICATED: "end_offset", TRUNCATED: "to_offset"}
 
 

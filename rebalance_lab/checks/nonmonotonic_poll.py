@@ -27,8 +27,8 @@ from rebalance_lab.history.replicas import LEADS
 from rebalance_lab.history.views import events_of, grouped
 from rebalance_lab.history.writes import final_read, records_of
 
-#: The cause of a move by which a reader that knows leader epochs goes back.
-TRUNCATED = "truncated"
+#: The cause of a move by which a reader that knows leader epochs goes back (`client.consumer`).
+_BY_TRUNCATION = "truncated"
 
 
 class Back(NamedTuple):
@@ -102,7 +102,7 @@ def _has_cause(history: History, moved: Event, last_poll: Event) -> bool:
 
 def _asked(moved: Event) -> bool:
     """Whether the reader has asked where its last leader epoch ended."""
-    return moved.of("cause") == TRUNCATED
+    return moved.of("cause") == _BY_TRUNCATION
 
 
 def _told(moved: Event) -> str:

@@ -166,8 +166,7 @@ def _end_on_signals(live: LiveKernel, closing: Flag, config: BrokerConfig) -> No
         end_by_force(number, f"the broker did not end within {limit_s:g} s and was cut short ({waiting})")
 
     def asked(number: signal.Signals) -> None:
-        if not closing.raised:
-            closing.raise_()
+        closing.raise_()
         last_resort = threading.Timer(limit_s, give_up, [number])
         last_resort.daemon = True
         last_resort.start()

@@ -103,6 +103,11 @@ def largest_isr(event: Event) -> frozenset[int]:
     return frozenset(int(broker) for each in isrs if isinstance(each, list | tuple) for broker in each)
 
 
+def high_watermark_in(event: Event) -> int:
+    """Of a LEADS or COMMITTED: the leader's high watermark from then on."""
+    return int(str(event.of("offset" if event.kind is COMMITTED else "high_watermark")))
+
+
 #: The read of one broker's replica at the end, whatever its role is: an operation of a client. Its OK has `broker` and
 #: `records`, of which each is (offset, leader epoch, number), as in `history.writes`.
 READ_REPLICA = "read-replica"

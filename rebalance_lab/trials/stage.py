@@ -173,7 +173,7 @@ class Stage(Protocol):
         ...
 
     def poll(self) -> None:
-        """Read what has been written by now, so that the tracker knows it. In the simulator it does at once."""
+        """Read what has been written by now, so that the tracker knows it. In the simulator it knows at once."""
         ...
 
     async def start_brokers(self, count: int) -> bool:
