@@ -95,7 +95,7 @@ class One(AnyContainer):
 
     def __init__(self, looks: Looks, **after: tuple[str, int]) -> None:
         self.name = "z1"
-        self.address = "192.0.2.1"
+        self.client_address = "192.0.2.1"
         self.networks = SimpleNamespace(clients=Network("clients", looks), peers=Network("peers", looks))
         self._handle = Container(looks, **after)
 
@@ -149,8 +149,8 @@ def test_a_member_s_faults_are_proved_by_what_docker_says() -> None:
     one = member()
     assert ran(one.pause()) == "docker: lab-x is paused"
     assert ran(one.resume()) == "docker: lab-x is running"
-    assert ran(one.cut(to_server=True, to_client=True)) == "docker: lab-x was disconnected from its network"
-    assert ran(one.heal()) == "it had none until now, and is back at 192.0.2.1"
+    assert ran(one.cut(to_server=True, to_client=True)) == "docker: lab-x was disconnected from ZooKeeper's network"
+    assert ran(one.heal()) == "it was not on ZooKeeper's network until now, and is back at 192.0.2.1"
     assert ran(one.heal()) is None, "it was connected: that proves nothing"
     assert ran(one.kill()) == "docker: lab-x ended with 137"
 

@@ -18,18 +18,27 @@ TRIAL_DIR = Path("/trial")
 
 
 class NodeContainer(AnyContainer, CommandedProcess):
-    """One process, in a container with an address of its own, at which its nodes listen. `folder` of this machine is
-    its TRIAL_DIR, where it writes as the user who runs the lab; its output goes there at its end. Methods block until
-    docker has done it, and raise ContainersError."""
+    """One process, in a container. It reaches ZooKeeper on the network of ZooKeeper's clients, and other nodes on a
+    network of theirs, where it listens at `address`: so it can be cut off from ZooKeeper alone. `folder` of this
+    machine is its TRIAL_DIR, where it writes as the user who runs the lab; its output goes there at its end. Methods
+    block until docker has done it, and raise ContainersError."""
 
     def __init__(
-        self, engine: Engine, name: str, network: PrivateNetwork, folder: Path, command: Sequence[str]
+        self,
+        engine: Engine,
+        name: str,
+        folder: Path,
+        command: Sequence[str],
+        *,
+        clients: PrivateNetwork,
+        nodes: PrivateNetwork,
     ) -> None:
         self.name = name
         self._log_file = folder / f"{name}.stderr"
         self._removed = False
-        self.address = network.new_address()
-        self._network = network
+        self.address = nodes.new_address()
+        self.client_address = clients.new_address()
+        self._clients = clients
         with engine_errors(f"cannot start {name}"):
             self._container: Any = engine.client.containers.create(
                 engine.image(LAB_IMAGE),
@@ -39,13 +48,14 @@ class NodeContainer(AnyContainer, CommandedProcess):
                 user=f"{os.getuid()}:{os.getgid()}",
                 environment={ADDRESS_VARIABLE: self.address},
                 volumes={str(folder.absolute()): {"bind": str(TRIAL_DIR), "mode": "rw"}},
-                network=network.name,
-                networking_config={network.name: engine.client.api.create_endpoint_config(ipv4_address=self.address)},
+                network=nodes.name,
+                networking_config={nodes.name: engine.client.api.create_endpoint_config(ipv4_address=self.address)},
                 init=True,  # the kernel keeps from a first process each signal that it has no handler for (yet)
                 stdin_open=True,
                 labels=engine.labels,
             )
         self._stdin: Any = None
+        clients.connect(self._container, self.client_address)
         self.launch()
 
     # -- facts ------------------------------------------------------------------------------
@@ -57,8 +67,8 @@ class NodeContainer(AnyContainer, CommandedProcess):
 
     @property
     def connected(self) -> bool:
-        """Whether it has a network, as the engine says."""
-        return self._network.has(self.container)
+        """Whether it is on the network of ZooKeeper's clients, as the engine says."""
+        return self._clients.has(self.container)
 
     # -- its process ------------------------------------------------------------------------
 
@@ -85,12 +95,13 @@ class NodeContainer(AnyContainer, CommandedProcess):
     # -- its network ------------------------------------------------------------------------
 
     def cut_off(self) -> None:
-        """Remove its network interface: nothing arrives either way, and no process gets an error."""
-        self._network.disconnect(self.container)
+        """Remove its interface to ZooKeeper: nothing arrives either way, and no process gets an error. Docker lets
+        nothing pass from the other network to that one."""
+        self._clients.disconnect(self.container)
 
     def heal(self) -> None:
         """Undo `cut_off`, at the same address: what TCP still sends again arrives."""
-        self._network.connect(self.container, self.address)
+        self._clients.connect(self.container, self.client_address)
 
     # -- end --------------------------------------------------------------------------------
 

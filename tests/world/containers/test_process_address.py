@@ -7,11 +7,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from rebalance_lab.world.containers.engine import Engine
-from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.containers.nodes import NodeContainer
 from rebalance_lab.world.live.network import ADDRESS_VARIABLE
 
-ADDRESS = "10.77.0.5"
+ADDRESS, AMONG_CLIENTS = "10.77.0.5", "10.78.0.5"
 
 
 class Containers:
@@ -19,10 +18,11 @@ class Containers:
 
     def __init__(self) -> None:
         self.asked: dict[str, Any] = {}
+        self.steps: list[str] = []
 
     def create(self, _image: str, _command: list[str], **options: Any) -> SimpleNamespace:
         self.asked = options
-        return SimpleNamespace(attach_socket=lambda **_options: None, start=lambda: None)
+        return SimpleNamespace(attach_socket=lambda **_options: None, start=lambda: self.steps.append("start"))
 
 
 def test_a_process_listens_at_the_address_of_its_container(tmp_path: Path) -> None:
@@ -31,7 +31,11 @@ def test_a_process_listens_at_the_address_of_its_container(tmp_path: Path) -> No
     engine = SimpleNamespace(
         client=SimpleNamespace(containers=containers, api=api), image=str, name=str, labels={"lab": "1"}
     )
-    network = SimpleNamespace(name="clients", new_address=lambda: ADDRESS)
-    NodeContainer(cast("Engine", engine), "b1", cast("PrivateNetwork", network), tmp_path, ["python"])
-    assert containers.asked["networking_config"] == {"clients": ADDRESS}
+    nodes: Any = SimpleNamespace(name="nodes", new_address=lambda: ADDRESS)
+    clients: Any = SimpleNamespace(
+        new_address=lambda: AMONG_CLIENTS, connect=lambda _container, address: containers.steps.append(address)
+    )
+    NodeContainer(cast("Engine", engine), "b1", tmp_path, ["python"], clients=clients, nodes=nodes)
+    assert containers.asked["networking_config"] == {"nodes": ADDRESS}
     assert containers.asked["environment"] == {ADDRESS_VARIABLE: ADDRESS}
+    assert containers.steps == [AMONG_CLIENTS, "start"], "it reaches ZooKeeper from its first step on"

@@ -21,7 +21,7 @@ class ContainerNode(LiveNode):
         if not (to_server and to_client):
             raise TrialError(f"{self.actor}: docker cuts only both ways; to cut one way use --world processes")
         await self._carry_out(own.cut_off, f"{self.actor} to be cut off")
-        return f"docker: {own.container.name} was disconnected from its network"
+        return f"docker: {own.container.name} was disconnected from ZooKeeper's network"
 
     async def heal(self) -> str | None:
         own = self._container
@@ -34,7 +34,7 @@ class ContainerNode(LiveNode):
             return True
 
         healed = await self._carry_out(back, f"{self.actor} to be healed")
-        return f"it had none until now, and is back at {own.address}" if healed else None
+        return f"it was not on ZooKeeper's network until now, and is back at {own.client_address}" if healed else None
 
     async def lose_next_reply(self, created: str = "") -> str:
         raise TrialError(f"{self.actor}: docker cannot lose a single reply; use --world processes")

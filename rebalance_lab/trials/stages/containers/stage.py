@@ -22,6 +22,7 @@ from rebalance_lab.trials.stages.processes.nodes import NodeProcess
 from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
+from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.containers.nodes import TRIAL_DIR, NodeContainer
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.power_loss import PowerLoss
@@ -41,13 +42,22 @@ class ContainerStage(LiveStage):
 
     check_every = 50
 
-    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, engine: Engine, ensemble: ContainerEnsemble) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        live: LiveKernel,
+        engine: Engine,
+        ensemble: ContainerEnsemble,
+        nodes: PrivateNetwork,
+    ) -> None:
         def in_thread(work: Callable[[], T], label: str) -> Future[T]:
             return ensemble.future(asyncio.to_thread(work), label)
 
         super().__init__(plan, folder, live, ensemble, ContainerServers(ensemble, in_thread), carry_out=in_thread)
         self._engine = engine
-        self._network = ensemble.networks.clients
+        self._clients = ensemble.networks.clients
+        self._nodes = nodes
 
     def versions(self) -> dict[str, str]:
         """The versions, including those of the images."""
@@ -67,7 +77,7 @@ class ContainerStage(LiveStage):
 
     def _make(self, name: str, spec_file: Path) -> NodeContainer:
         command = ["python", "-m", "rebalance_lab.roles.main", self._seen_by_nodes(spec_file)]
-        return NodeContainer(self._engine, name, self._network, self.folder, command)
+        return NodeContainer(self._engine, name, self.folder, command, clients=self._clients, nodes=self._nodes)
 
     def port(self, actor: str) -> int:
         """Each container has an address of its own."""
@@ -101,4 +111,4 @@ def set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, ContainerStag
             ContainerEnsemble.start(engine, folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
             LiveKernel() as live,
         ):
-            yield live, ContainerStage(plan, folder, live, engine, ensemble)
+            yield live, ContainerStage(plan, folder, live, engine, ensemble, PrivateNetwork(engine, "nodes"))
