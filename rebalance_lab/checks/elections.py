@@ -78,7 +78,7 @@ def elections(history: History) -> list[Election]:
 
 def _find_raised(history: History, found: list[Election]) -> None:
     """Give each election the change of the epoch that belongs to it."""
-    if _raises_in_one_transaction(history):
+    if raises_in_one_transaction(history):
         raised = {event.zxid: event for event in epoch_changes(history)}
         for each in found:
             each.raised = raised.get(each.created.zxid)
@@ -90,7 +90,7 @@ def _find_raised(history: History, found: list[Election]) -> None:
             mine[-1].raised = event
 
 
-def _raises_in_one_transaction(history: History) -> bool:
+def raises_in_one_transaction(history: History) -> bool:
     """Whether the trial's controllers have the form of 2.1, as they have if the scenario has no parameter `form`."""
     return history.trial.parameters.get("form", _WITH_ONE_TRANSACTION) == _WITH_ONE_TRANSACTION
 

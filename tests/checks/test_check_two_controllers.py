@@ -13,8 +13,8 @@ from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 
 
 class Elections(Story):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **parameters: str) -> None:
+        super().__init__(**parameters)
         for number in (1, 2):
             session = f"0x{number}"
             self.add(number, f"b{number}", Kind.CONNECTED, session=session, group=None)
@@ -103,6 +103,31 @@ def test_an_election_without_an_epoch() -> None:
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (created,))
     assert finding.why == "broker 1 became the controller without an epoch of its own"
+
+
+@pytest.mark.parametrize(
+    ("form", "outcome"), [("1.1", Outcome.CLEAN), ("0.8.2", Outcome.CLEAN), ("2.1", Outcome.VIOLATED)]
+)
+def test_a_broker_that_is_taken_down_before_it_has_raised_the_epoch(form: str, outcome: Outcome) -> None:
+    story = Elections(form=form)
+    story.won(10, 1, 1 if form == "2.1" else None)
+    if form != "2.1":
+        story.raised(11, 1, 1)
+    story.believes(12, 1, 1)
+    story.rest(9000)
+    story.phase(9100, "closing")
+    story.went(9150, 1)
+    story.won(9151, 2, None)
+    assert CHECKS["two_controllers"].judge(story.history()).outcome is outcome
+
+
+def test_an_older_form_needs_an_epoch_before_the_trial_closes() -> None:
+    story = Elections(form="1.1")
+    created = story.won(10, 1, None)
+    story.rest(9000)
+    story.phase(9100, "closing")
+    finding = CHECKS["two_controllers"].judge(story.history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (created,))
 
 
 def test_an_epoch_without_an_election() -> None:
