@@ -35,6 +35,7 @@ from rebalance_lab.cli.report import report
 from rebalance_lab.cli.run import run
 from rebalance_lab.cli.scenarios import scenarios
 from rebalance_lab.cli.shrink import shrink
+from rebalance_lab.cli.streams import STDOUT, only_reads
 from rebalance_lab.cli.sweep import sweep
 from rebalance_lab.cli.tables import tables
 from rebalance_lab.cli.terminal import set_up_logs
@@ -106,6 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code. `rebalance_lab.__main__` is the console script."""
     if sys.stdout is None:
         return _fail("standard output is closed; send it to a file, or to /dev/null")
+    if only_reads(STDOUT):
+        return _fail("standard output is open for reading only; send it to a file, or to /dev/null")
     code: int | None = None
     try:
         with interruptible() as interruption, breaking_off(partial(_end_by_force, interruption), LAST_RESORT_S):

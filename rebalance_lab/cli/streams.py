@@ -6,6 +6,7 @@ This module imports nothing that takes time, as it is used before the commands a
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
@@ -15,7 +16,7 @@ from collections.abc import MutableMapping
 #: What a width may be. Programs that format text take COLUMNS=0 literally, and print nothing.
 _WIDTH = re.compile(r"[1-9][0-9]{0,4}")
 
-_STDERR = 2
+STDOUT, _STDERR = 1, 2
 
 
 class _Forgetful(io.FileIO):
@@ -45,6 +46,11 @@ def occupy_closed_descriptors() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
+
+
+def only_reads(descriptor: int) -> bool:
+    """Whether a stream was opened for reading only, as by `1</dev/null`."""
+    return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 def forgetful(descriptor: int) -> io.TextIOWrapper:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from history_story import Story
@@ -13,7 +14,7 @@ from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 
 
 class Elections(Story):
-    def __init__(self, **parameters: str) -> None:
+    def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
         for number in (1, 2):
             session = f"0x{number}"

@@ -34,6 +34,10 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     ("line", "why"),
     [
         ("lab scenarios >&-", "standard output is closed; send it to a file, or to /dev/null"),
+        (
+            "lab scenarios 1</dev/null",
+            "standard output is open for reading only; send it to a file, or to /dev/null",
+        ),
         ("lab scenarios >/dev/full", "cannot write to standard output: No space left on device"),
         ("lab run herd >/dev/full", "cannot write to standard output: No space left on device"),
         ("lab whatif place --help >/dev/full", "cannot write to standard output: No space left on device"),
