@@ -18,6 +18,16 @@ _NO_PROCESS = (
 )
 
 
+#: What is said when a process gets no more memory: by the loader of libraries, by Java, by the system and by Python.
+_NO_MEMORY = (
+    "failed to map segment from shared object",
+    "Could not reserve enough space",
+    "Could not allocate compressed class space",
+    "insufficient memory for the Java Runtime Environment",
+    "Cannot allocate memory",
+    "unexpected MemoryError",
+)
+
 #: What is said when no file can be opened.
 _NO_FILE = ("Too many open files",)
 
@@ -30,12 +40,17 @@ _OF_PROCESSES = (EmbeddedServerError, TrialError, SparkStartError)
 
 def named(message: str, cause: BaseException | None = None) -> str:
     """The message, or the name of the limit that it is about. `cause`: the error that it tells of."""
+    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+    of_memory = f"ulimit -v, which is {_shown(memory, 1024)}"
+    if any(each in message for each in _NO_MEMORY):
+        return f"there is not enough memory; raise the limit of a process ({of_memory}) or of the container"
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     few = soft != resource.RLIM_INFINITY and soft < _ENOUGH and isinstance(cause, _OF_PROCESSES)
     if few or any(each in message for each in _NO_PROCESS):
+        or_memory = "" if memory == resource.RLIM_INFINITY else f", or the limit of memory ({of_memory})"
         return (
             f"no more processes or threads can be started; raise the limit of this user (ulimit -u, which is "
-            f"{_shown(soft)}) or of the container, or end other processes"
+            f"{_shown(soft)}) or of the container{or_memory}, or end other processes"
         )
     if any(each in message for each in _NO_FILE):
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -43,5 +58,5 @@ def named(message: str, cause: BaseException | None = None) -> str:
     return message
 
 
-def _shown(limit: int) -> str:
-    return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
+def _shown(limit: int, unit: int = 1) -> str:
+    return "unlimited" if limit == resource.RLIM_INFINITY else str(limit // unit)

@@ -59,6 +59,40 @@ def test_each_way_of_saying_it(said: str) -> None:
     assert named("members=0: must be 1 or more") == "members=0: must be 1 or more"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "unexpected ImportError: libparquet.so: failed to map segment from shared object; …",
+        "`java -version` failed with 1: Could not reserve enough space for 350208KB object heap",
+        "Spark did not start: Could not allocate compressed class space: 1073741824 bytes",
+        "[Errno 12] Cannot allocate memory",
+        "unexpected MemoryError: ; …",
+    ],
+)
+def test_a_limit_of_memory_is_named(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    limits = {resource.RLIMIT_AS: 700_000 * 1024}
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limits.get(which, 4096), 4096))
+    assert named(said) == (
+        "there is not enough memory; raise the limit of a process (ulimit -v, which is 700000) or of the container"
+    )
+    assert "or the limit of memory (ulimit -v, which is 700000)" in named("can't start new thread")
+
+
+@pytest.mark.parametrize("limit_kib", [250_000, 700_000, 3_000_000])
+def test_too_little_memory_for_java(tmp_path: Path, limit_kib: int) -> None:
+    ended = subprocess.run(
+        ["prlimit", f"--as={limit_kib * 1024}", *COMMAND, "run", "zombie", "--world", "processes"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert f"there is not enough memory; raise the limit of a process (ulimit -v, which is {limit_kib})" in ended.stderr
+    assert not list(tmp_path.glob("trials/*"))
+
+
 def test_a_limit_of_files_is_named() -> None:
     said = "z1 has ended; …: java.io.IOException: Too many open files"
     assert named(said).startswith("no more files can be opened; raise the limit of a process (ulimit -n, which is ")

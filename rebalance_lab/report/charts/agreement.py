@@ -9,13 +9,13 @@ from typing import Any
 
 import altair
 import numpy as np
-import vl_convert
 
 from rebalance_lab.analysis.agreement.measures import Unit
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared
 from rebalance_lab.history.files import write_whole
 from rebalance_lab.report.charts.chart import Record, colours, data
 from rebalance_lab.report.charts.distributions import FEW, FEW_TICKS, ecdf
+from rebalance_lab.report.charts.engine import as_page, as_svg
 
 COLUMNS = 3
 PANEL = {"width": 250, "height": 130}
@@ -48,7 +48,7 @@ def write_picture(comparisons: Sequence[tuple[str, Sequence[Compared]]], out: Pa
     """Draw comparisons, each under its title, into a file `.svg` or `.html` (which opens from disk). Measures that
     are the same in every trial are left out. Raises OSError."""
     spec = drawn(comparisons)
-    text = vl_convert.vegalite_to_svg(spec) if out.suffix == ".svg" else vl_convert.vegalite_to_html(spec, bundle=True)
+    text = as_svg(spec) if out.suffix == ".svg" else as_page(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(out, text.encode())
 

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 import altair
-import vl_convert
+
+from rebalance_lab.report.charts.engine import as_svg, bundled
 
 #: Colours are the page's own variables, so that charts follow its theme.
 THEME: dict[str, Any] = {
@@ -57,8 +58,7 @@ for (const [id, spec] of Object.entries(JSON.parse(document.getElementById("char
 @cache
 def scripts() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, about 0.9 MB, and what starts every chart."""
-    bundle: str = vl_convert.javascript_bundle(START)
-    return _inert(bundle)
+    return _inert(bundled(START))
 
 
 def specs_json(specs: dict[str, dict[str, Any]]) -> str:
@@ -68,8 +68,7 @@ def specs_json(specs: dict[str, dict[str, Any]]) -> str:
 
 @cache
 def _static(text: str) -> str:
-    svg: str = vl_convert.vegalite_to_svg(text)
-    return _LONG.sub(r"\1", svg)
+    return _LONG.sub(r"\1", as_svg(text))
 
 
 def picture(spec: dict[str, Any]) -> str:
