@@ -192,7 +192,7 @@ class TestInterrupted:
                 time.sleep(0.05)
             (session,) = set(containers_on(docker_engine, store).values())
             networks = docker_engine.client.networks
-            assert len(networks.list(filters={"label": f"{LABEL}={session}"})) == 2
+            assert len(networks.list(filters={"label": f"{LABEL}={session}"})) == 3
             os.killpg(lab.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
             if impatient:
                 while stands(docker_engine, session, "z1"):  # it is removed last
