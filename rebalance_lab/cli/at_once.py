@@ -24,7 +24,12 @@ FOREGROUND = ("broker", "cluster", "join", "zookeeper")
 
 def is_foreground(arguments: Sequence[str]) -> bool:
     """Whether the command runs until a signal ends it, so that the signal is its proper end."""
-    return next((each for each in arguments if not each.startswith("-")), "") in FOREGROUND
+    return command_of(arguments) in FOREGROUND
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    """The command's name; empty if none is given."""
+    return next((each for each in arguments if not each.startswith("-")), "")
 
 
 def end_at_once_on_signals() -> None:

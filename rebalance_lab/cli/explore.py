@@ -9,7 +9,7 @@ import typer
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE
 from rebalance_lab.cli.failures import Failure
-from rebalance_lab.cli.terminal import print_json, say
+from rebalance_lab.cli.terminal import print_json, progress, say
 from rebalance_lab.explore.model import Bounds, Partition
 from rebalance_lab.explore.plants import RuleBug, planted
 from rebalance_lab.explore.properties import Property
@@ -94,7 +94,8 @@ def explore_schedules(
     )
     partition = Partition(rules, bounds, forgets_if_missed=forgets, **planted(bug))
     properties = tuple(wanted or [Property.COMMITTED])
-    found = explore(partition, properties, whole=whole, most_states=most_states)
+    with progress().status("searching"):
+        found = explore(partition, properties, whole=whole, most_states=most_states)
     if as_json:
         print_json(_as_json(rules, partition, properties, found))
     else:

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated
@@ -16,7 +17,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rebalance_lab.cli.agree import agree
-from rebalance_lab.cli.at_once import NAME, is_foreground
+from rebalance_lab.cli.at_once import NAME, command_of, is_foreground
 from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
@@ -25,6 +26,7 @@ from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
 from rebalance_lab.cli.explore import explore_schedules
 from rebalance_lab.cli.failures import CutShort, Failure, end_by_force, spoken
+from rebalance_lab.cli.heartbeat import signs_of_life
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.limits import named
@@ -93,6 +95,8 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 #: The names of commands whose functions are called otherwise.
 NAMES = {produce_lines: "produce", explore_schedules: "explore"}
+#: The names of commands that run for minutes, and write nothing before their end.
+MAY_RUN_LONG = frozenset(NAMES.get(command, command.__name__) for command in PANELS["Experiments"])
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(NAMES.get(command), rich_help_panel=panel)(command)
@@ -112,7 +116,9 @@ def main(arguments: list[str] | None = None) -> int:
     code: int | None = None
     try:
         with interruptible() as interruption, breaking_off(partial(_end_by_force, interruption), LAST_RESORT_S):
-            code = _carried_out(arguments, interruption)
+            watched = signs_of_life() if command_of(_given(arguments)) in MAY_RUN_LONG else nullcontext()
+            with watched:
+                code = _carried_out(arguments, interruption)
     except Interrupted as late:  # between the command's end and that of the handlers
         code = _interrupted(arguments, late.number) if code is None else code
     except (OSError, RuntimeError) as error:  # no thread can be started that attends to signals, or no pipe opened
@@ -120,9 +126,13 @@ def main(arguments: list[str] | None = None) -> int:
     return _answered(code)
 
 
+def _given(arguments: list[str] | None) -> list[str]:
+    return sys.argv[1:] if arguments is None else arguments
+
+
 def _interrupted(arguments: list[str] | None, number: signal.Signals, left: str = UNFINISHED) -> int:
     """Say what ended the command, and what is `left` of it; the exit code."""
-    if is_foreground(sys.argv[1:] if arguments is None else arguments):
+    if is_foreground(_given(arguments)):
         return AS_EXPECTED
     print(f"{NAME}: interrupted by {number.name}; {left}", file=sys.stderr)
     return 128 + number

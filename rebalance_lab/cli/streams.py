@@ -11,6 +11,7 @@ import io
 import os
 import re
 import sys
+import time
 from collections.abc import MutableMapping
 
 #: What a width may be. Programs that format text take COLUMNS=0 literally, and print nothing.
@@ -23,7 +24,10 @@ class _Forgetful(io.FileIO):
     """Drops what it cannot write. Of stderr: there is no other place to say so, and the exit code still tells how the
     command ended."""
 
+    said_s = 0.0
+
     def write(self, data: object) -> int:
+        type(self).said_s = time.monotonic()
         size = memoryview(data).nbytes  # type: ignore[arg-type]
         try:
             return super().write(data) or size  # type: ignore[arg-type]
@@ -46,6 +50,11 @@ def occupy_closed_descriptors() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
+
+
+def last_said_s() -> float:
+    """When this process last wrote to stderr, on the monotonic clock; 0 if it never did."""
+    return _Forgetful.said_s
 
 
 def only_reads(descriptor: int) -> bool:
