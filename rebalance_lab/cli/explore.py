@@ -83,15 +83,8 @@ def explore_schedules(
     Bugs for --plant: joins-early, counts-old-fetches, cuts-at-leader-end,
     ignores-proposed, unfenced-isr and elects-out-of-sync.
     """
-    bounds = Bounds(
-        brokers=brokers,
-        records=records,
-        epochs=epochs,
-        crashes=crashes,
-        power_losses=power_losses,
-        late_fetches=late_fetches,
-        late_answers=late_answers,
-    )
+    late = {"late_fetches": late_fetches, "late_answers": late_answers}
+    bounds = Bounds(brokers=brokers, records=records, epochs=epochs, crashes=crashes, power_losses=power_losses, **late)
     partition = Partition(rules, bounds, forgets_if_missed=forgets, **planted(bug))
     properties = tuple(wanted or [Property.COMMITTED])
     with progress().status("searching"):
