@@ -12,7 +12,8 @@ from enum import StrEnum
 class ReplicationRules(StrEnum):
     """- HIGH_WATERMARK: a follower cuts its log at its own high watermark (0.8 to 0.10).
     - KIP_101: it asks the leader where its latest leader epoch ended (0.11, 1.x).
-    - KIP_279: the answer names the epoch that it is about, and the follower asks again if it does not have it (2.0).
+    - KIP_279: the answer names the epoch that it is about, and the follower asks again if it does not have it
+      (2.0.1).
     - KIP_320_FIRST_TRY: no question; each fetch names the epoch of the last record, and the leader's answer says where
       the logs part. A design that was given up, because fetches do not name the current leader epoch.
     - KIP_320: every request names the leader epoch that the follower knows, and a leader of another epoch refuses it
@@ -53,7 +54,7 @@ class ReplicationRules(StrEnum):
     @property
     def resumes_after_same_leader(self) -> bool:
         """A follower whose leader is elected again does not truncate: it keeps fetching (0.8.2). Kafka did so up to
-        1.1.1, even if the follower had missed an epoch (KAFKA-7164, `Partition.makeFollower`); KIP_101 leaves that out,
+        2.0.0, even if the follower had missed an epoch (KAFKA-7164, `Partition.makeFollower`); KIP_101 leaves that out,
         to show the mistakes of KIP-101 alone."""
         return self is ReplicationRules.HIGH_WATERMARK
 
