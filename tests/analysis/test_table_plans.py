@@ -78,7 +78,14 @@ def test_a_shuffle_too_many_is_noticed(frames: dict[str, DataFrame]) -> None:
     assert exchanges(more) > MOST["episodes"][0]
 
 
-def test_only_the_session_knows_the_context() -> None:
-    """Elsewhere a session is enough, so that it may be Spark Connect's."""
-    found = {path.name for path in ANALYSIS.rglob("*.py") if "sparkContext" in path.read_text()}
-    assert found <= {"session.py"}
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (("sparkContext", "SparkContext", "_gateway"), {"session.py"}),
+        (("_jvm", "_jsc", "_jsparkSession", ".rdd"), {"session.py", "file_systems.py"}),
+    ],
+)
+def test_only_few_modules_know_the_context_and_the_jvm(words: tuple[str, ...], where: set[str]) -> None:
+    """Elsewhere a session is enough, so that it may be Spark Connect's (docs/tables.md)."""
+    texts = {path.name: path.read_text() for path in ANALYSIS.rglob("*.py")}
+    assert {name for name, text in texts.items() if any(word in text for word in words)} == where
