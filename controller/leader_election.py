@@ -49,8 +49,8 @@ class NoLeader(Exception):
 
 class Selection(StrEnum):
     """The release whose selectors choose a leader: whose order they follow, after a failure and for a controlled
-    shutdown, whether the broker that shuts down hears of the outcome (claim E5b), and whether an ISR may be empty. Whether
-    unclean elections are allowed is decided by the setting in all of them, though Kafka 0.8.0 always allows them."""
+    shutdown, whether the broker that shuts down hears of the outcome (claim E5b), and whether an ISR may be empty. The
+    setting decides in all of them whether unclean elections are allowed, though Kafka 0.8.0 always allows them."""
 
     V0_8_0 = "0.8.0"  # the first of the ISR, also after a failure
     V0_8_2 = "0.8.2"  # after a failure the first of the assignment; for a shutdown the first of the ISR, live or not
