@@ -12,9 +12,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from rebalance_lab.kernel.interruption import undisturbed
 
@@ -100,11 +102,23 @@ def owned(make: Callable[[], Scratch]) -> Iterator[Scratch]:
 
 
 def orphans(place: Path, pattern: str) -> Iterator[Path]:
-    """The folders there whose process has ended. While one is handed out no other process gets it."""
+    """The folders there whose process has ended, also if it ended while it made one. While a folder is handed out that
+    had got its name, no other process gets it."""
     for lock in place.glob(f"{pattern}/{LOCK}"):
         with _dead(lock) as orphan:
             if orphan:
                 yield lock.parent
+    yield from (folder for folder in place.glob(f".{pattern}.*") if _is_unborn(folder))
+
+
+def _is_unborn(folder: Path) -> bool:
+    """Whether a process that has ended was about to give this folder its name: such a folder holds its lock at most."""
+    _, _, pid = folder.name.rpartition(".")
+    if not pid.isdecimal() or psutil.pid_exists(int(pid)) or not folder.is_dir() or folder.is_symlink():
+        return False
+    with suppress(OSError):  # it is gone, or may not be read
+        return {each.name for each in folder.iterdir()} <= {LOCK}
+    return False
 
 
 def is_owned(folder: Path) -> bool:

@@ -37,6 +37,7 @@ from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.trials.stages.live import perform
 from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.process.semaphores import name_semaphores
 from rebalance_lab.world.process.states import bind_worker
 
 __all__ = [
@@ -329,6 +330,7 @@ def each_in(lanes: Sequence[Lane], each: Callable[[Plan], R]) -> Iterator[R]:
 
 def _pool(lane: Lane) -> ProcessPoolExecutor:
     _start_resource_tracker()
+    name_semaphores()
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
         lane.processes, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(), lane.niceness)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -127,3 +128,36 @@ def test_a_folder_that_others_have_deleted_is_kept_no_more(tmp_path: Path) -> No
     shutil.rmtree(scratch.folder)
     scratch.keep()
     assert not scratch.folder.exists()
+
+
+def ended() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_folder_whose_process_ended_before_it_got_its_name(place: Path, *, locked: bool) -> None:
+    unborn = place / f".trial.{ended()}"
+    unborn.mkdir()
+    if locked:
+        (unborn / "lock").touch()
+    assert list(orphans(place, "[!.]*")) == [unborn]
+    assert list(orphans(place, f"{PREFIX}*")) == [], "another command's"
+
+
+def test_what_only_looks_like_such_a_folder_stays(place: Path) -> None:
+    pid = ended()
+    (place / f".trial.{os.getpid()}").mkdir()  # its process runs
+    (place / ".trial.part").mkdir()
+    (place / f".file.{pid}").touch()
+    (place / f".notes.{pid}").mkdir()
+    (place / f".notes.{pid}" / "mine").touch()
+    assert list(orphans(place, "[!.]*")) == []
+
+
+def test_the_next_command_removes_it(place: Path) -> None:
+    (place / f".{PREFIX}1.{ended()}").mkdir()
+    Scratch.temporary(PREFIX).remove()
+    assert list(place.iterdir()) == []
