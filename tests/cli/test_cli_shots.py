@@ -27,6 +27,7 @@ from pathlib import Path
 import psutil
 import pytest
 from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
+from shot_commands import COMMANDS, NOT_SHOT_AT, SHOTS, SWEEPERS, TOPIC, WITH_POOLS, Shot
 from warm_start import Started, WarmStart
 
 from rebalance_lab.analysis.analyse import ANALYSIS_FILE
@@ -35,12 +36,6 @@ from rebalance_lab.cli.at_once import NAME
 from rebalance_lab.history.files import load, trial_folders
 from rebalance_lab.kernel.interruption import SIGNALS
 from rebalance_lab.report.files import PAGES
-
-#: Shots of each signal at each command; for a thorough run set more.
-SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
-
-#: How many shots of a command with a Spark are fired side by side: a thorough run has the machine for itself.
-_SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
 
 #: Another number gives other moments.
 SEED = os.environ.get("REBALANCE_LAB_SHOTS_SEED", "1")
@@ -56,9 +51,6 @@ _ENDS_S = 400.0
 #: How long a command that runs until it is interrupted is watched after its first answer, as a part of the time before.
 _SERVES = 0.3
 
-#: Of the cluster that runs for all tests; it has one record.
-TOPIC = "shots"
-
 STORE = "trials"
 
 #: What a store holds beside trials.
@@ -70,82 +62,6 @@ GIVEN = ("out", "err", "tmp", STORE)
 #: A command may end by itself after a signal that came this late in it, or if it ends within this time.
 _LATE = 0.6
 _AT_ONCE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Shot:
-    """`arguments`: {zookeeper}, {bootstrap} and {trial} in them stand for those that the tests run and stored.
-    `within_s`: when shots are fired, if not until the command's end. `foreground`: it runs until a signal ends it, and
-    exits with 0 then. `live`: what its trials show, and so its exit code, may differ from time to time. `reads`: it
-    gets a store with trials. `writes`: the names of what it writes in its folder, beside the store. `beside`: so many
-    of its shots are fired side by side. `cold`: Python starts anew."""
-
-    arguments: tuple[str, ...]
-    within_s: float | None = None
-    foreground: bool = False
-    live: bool = False
-    reads: bool = False
-    writes: tuple[str, ...] = ()
-    beside: int = 4
-    cold: bool = False
-
-    @property
-    def name(self) -> str:
-        words = [each.strip("{}") for each in self.arguments[:4] if not each.startswith("-")]
-        return "-".join([*words, "cold"] if self.cold else words)
-
-    @property
-    def command(self) -> str:
-        """`run`, or `history show`."""
-        return " ".join(self.arguments[: 2 if self.arguments[0] in ("history", "whatif") else 1])
-
-    @property
-    def connects(self) -> bool:
-        return bool({"{zookeeper}", "{bootstrap}"} & set(self.arguments))
-
-
-COMMANDS = (
-    Shot(("scenarios",)),
-    Shot(("scenarios",), cold=True),
-    Shot(("run", "zombie")),
-    Shot(("run", "zombie", "--world", "processes"), live=True),
-    Shot(("sweep", "herd", "--seeds", "16")),
-    Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
-    Shot(("claims",), reads=True, beside=_SPARKS),
-    Shot(("report",), reads=True, beside=_SPARKS),
-    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS),
-    Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
-    Shot(("zookeeper",), foreground=True),
-    Shot(("zookeeper", "--nodes", "3"), foreground=True, beside=2),
-    Shot(("cluster", "--brokers", "2"), foreground=True, beside=2),
-    Shot(
-        ("broker", "--zookeeper", "{zookeeper}", "--data", "data", "--id", "77"),
-        foreground=True,
-        writes=("data",),
-        beside=1,
-    ),
-    Shot(("join", "--zookeeper", "{zookeeper}", "--group", "g", "--topic", TOPIC), foreground=True),
-    Shot(("topics", "--bootstrap", "{bootstrap}", "--describe", TOPIC)),
-    Shot(("produce", "--bootstrap", "{bootstrap}", "--topic", TOPIC), within_s=1.0),
-    Shot(("consume", "--bootstrap", "{bootstrap}", "--topic", TOPIC), within_s=1.0),
-    Shot(("replay", "{trial}")),
-    Shot(("shrink", "{trial}", "--check", "belief_overlap", "--runs", "20")),
-    Shot(("agree", "leave", "--live", "1", "--simulated", "20"), live=True),
-    Shot(("explore", "--records", "1")),
-    Shot(("history", "show", "{trial}")),
-    Shot(("history", "compare", "{trial}", "{trial}")),
-    Shot(("whatif", "assign"), within_s=0.3),
-    Shot(("whatif", "place"), within_s=0.3),
-)
-
-#: Commands that no shot is aimed at, and why. There are none.
-NOT_SHOT_AT: dict[str, str] = {}
-
-#: Commands that run trials in several processes; the next of them removes what the processes of one have left.
-WITH_POOLS = ("sweep", "agree", "demo")
-
-#: They use temporary folders, and remove those of their killed predecessors.
-SWEEPERS = ("claims", "report", "tables", "zookeeper", "cluster")
 
 
 @pytest.fixture(scope="module")
