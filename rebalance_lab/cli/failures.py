@@ -70,6 +70,10 @@ def end_by_force(number: signal.Signals, why: str) -> NoReturn:
     os._exit(128 + number)
 
 
+#: Trials are stored, and pages and tables written, in one rename each.
+_FULL = "what was complete before is kept; free some space, or choose another place"
+
+
 @contextmanager
 def spoken() -> Iterator[None]:
     """Turn the lab's own errors, and those of the file system, into Failures."""
@@ -83,7 +87,7 @@ def spoken() -> Iterator[None]:
         if error.filename is None and error.errno in NO_SPACE:  # errors of files name them
             raise Failure(f"cannot write to standard output: {error.strerror}") from error
         where = f"{error.filename}: " if error.filename is not None else ""
-        then = "; free some space, or choose another place" if error.errno in NO_SPACE else ""
+        then = f"; {_FULL}" if error.errno in NO_SPACE else ""
         raise Failure(f"{where}{error.strerror or error}{then}") from error
 
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(580)]
 
 REQUIRED = "REBALANCE_LAB_REQUIRE_DISK"
 
-FULL = "No space left on device; free some space, or choose another place"
+FULL = "No space left on device; what was complete before is kept; free some space, or choose another place"
 
 #: A simulated trial of this scenario takes about 400 KB.
 ROOM_KB = 700
