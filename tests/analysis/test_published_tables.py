@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertSchemaEqual
+from small_disk import small_disk
 from stored_trials import random_history, store_history
 
 from rebalance_lab.analysis import published as published_module
@@ -299,24 +300,11 @@ def test_a_place_that_cannot_be_written_is_told(spark: SparkSession, store: Path
         publish(spark, read_store(store), read_ledger(), tmp_path / "file" / "out")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KB. Needs root."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no small disk: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)  # Spark may close its files later
-
-
-def test_a_full_disk_is_told(spark: SparkSession, store: Path, small_disk: Path) -> None:
-    with pytest.raises(TablesError, match="out was not written: no space is left on its disk"):
-        publish(spark, read_store(store), read_ledger(), small_disk / "out")
-    assert list(small_disk.iterdir()) == []
+def test_a_full_disk_is_told(spark: SparkSession, store: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 64) as disk:
+        with pytest.raises(TablesError, match="out was not written: no space is left on its disk"):
+            publish(spark, read_store(store), read_ledger(), disk / "out")
+        assert list(disk.iterdir()) == []
 
 
 # -- the page --------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ The disk is a tmpfs of some hundred kilobytes, which only root may mount.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli_tools import LIMIT_S, Ended, Shell, background, end, next_line
+from small_disk import small_disk
 
 from rebalance_lab.analysis.parquet import FOLDER
 from rebalance_lab.history.files import load, trial_folders
@@ -22,12 +22,10 @@ from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(580)]
 
-REQUIRED = "REBALANCE_LAB_REQUIRE_DISK"
-
 FULL = "No space left on device; what was complete before is kept; free some space, or choose another place"
 
 #: A simulated trial of this scenario takes about 400 KB.
-ROOM_KB = 700
+ROOM_KIB = 700
 
 #: Enough for a Spark to make its folders in, and not enough for what it puts there.
 SCRATCH_BYTES = 150 * 1024
@@ -65,21 +63,8 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={ROOM_KB}k", "tmpfs", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        why = f"a small file system cannot be mounted: {mounted.stderr.strip()}"
-        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(why)
-    try:
+    with small_disk(tmp_path / "disk", ROOM_KIB) as folder:
         yield Disk(folder)
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture
