@@ -43,6 +43,13 @@ class Shot:
         return " ".join(self.arguments[: 2 if self.arguments[0] in ("history", "whatif") else 1])
 
     @property
+    def tidied_by(self) -> Shot:
+        """A command that removes what this one leaves when it is killed."""
+        if "--master" in self.arguments:  # Spark's temporary folders go with the next Spark
+            return self
+        return Shot(("sweep", "herd", "--seeds", "1") if self.command in WITH_POOLS else ("run", "herd"))
+
+    @property
     def connects(self) -> bool:
         return bool({"{zookeeper}", "{bootstrap}"} & set(self.arguments))
 

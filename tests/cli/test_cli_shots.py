@@ -27,7 +27,7 @@ from pathlib import Path
 import psutil
 import pytest
 from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
-from shot_commands import COMMANDS, NOT_SHOT_AT, SHOTS, SWEEPERS, TOPIC, WITH_POOLS, Shot
+from shot_commands import COMMANDS, NOT_SHOT_AT, SHOTS, SWEEPERS, TOPIC, Shot
 from warm_start import Started, WarmStart
 
 from rebalance_lab.analysis.analyse import ANALYSIS_FILE
@@ -408,9 +408,8 @@ def test_after_a_kill_the_next_command_tidies_up(shot: Shot, ground: Ground, kno
             started.send_signal(signal.SIGTERM)
         assert started.wait(_ENDS_S) in (0, 2), place.errors  # 2: trials may be too few for a verdict
     else:
-        next_one = ("sweep", "herd", "--seeds", "1") if shot.command in WITH_POOLS else ("run", "herd")
         for each in fired:
-            assert ground.start(Shot(next_one), each.place).wait(_ENDS_S) == 0, each.place.errors
+            assert ground.start(shot.tidied_by, each.place).wait(_ENDS_S) == 0, each.place.errors
     for each in fired:
         assert [left for left in each.place.unfinished(shot.writes) if not _goes_when_written_again(left)] == [], (
             each.told
