@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from cli_tools import CommandLine, Ended, background, end, finish, next_line
+from cli_tools import LIMIT_S, CommandLine, Ended, background, end, finish, next_line
 
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
@@ -78,6 +78,15 @@ def test_a_filter_hears_of_new_topics(
         left = end(member, signal.SIGINT)
     assert left.code == 0
     assert "joining as default_" in left.err
+
+
+def test_a_filter_that_takes_too_long_ends_it(command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper) -> None:
+    where, topic = fixture_zookeeper.connect_string, "s" * 37
+    command("topics", "--zookeeper", where, "--fixture", "--create", topic, "--partitions", 1)
+    with background("join", "--zookeeper", where, "--group", "slow", "--whitelist", "(s|s)*[bc]", *SESSION) as member:
+        _, err = member.communicate(timeout=LIMIT_S)
+    assert member.returncode == 2
+    assert f"the topic filter (s|s)*[bc] was not evaluated within 1 s (at topic {topic})" in err
 
 
 def test_several_topics_and_settings_that_nobody_knows(
