@@ -292,6 +292,7 @@ class Broker:
             observe=self._observe,
             refuses_before_append=config.lab_refuses_before_append,
             assumes_whole_isr=config.lab_assumes_whole_isr,
+            ignores_min_isr=config.lab_ignores_min_isr,
             commits_alone=config.lab_commits_alone,
             leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
             leader_grace=config.lab_leader_grace,

@@ -65,6 +65,7 @@ class ReplicaContext:
     - `observe`: is called with what trials record.
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
+    - `ignores_min_isr`: True plants a bug: it goes on as if `min.insync.replicas` were 1.
     - `commits_alone`: True plants a bug: a leader commits what it has written, whatever its followers have.
     - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
@@ -88,6 +89,7 @@ class ReplicaContext:
     observe: Observe = unobserved
     refuses_before_append: bool = True
     assumes_whole_isr: bool = True
+    ignores_min_isr: bool = False
     commits_alone: bool = False
     leads_as_first_of_isr: bool = False
     leader_grace: bool = True
@@ -237,9 +239,13 @@ class Partition:
                 self._check_min_isr(leadership)
             return appended
 
+    @property
+    def _min_isr(self) -> int:
+        return 1 if self._around.ignores_min_isr else self.log.config.min_insync_replicas
+
     def _check_min_isr(self, leadership: Leadership) -> None:
         """Raises Refused if fewer replicas are in sync than `min.insync.replicas` asks for."""
-        min_isr = leadership.effective_min_isr(self.log.config.min_insync_replicas)
+        min_isr = leadership.effective_min_isr(self._min_isr)
         if len(leadership.isr) < min_isr:
             raise Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -257,7 +263,7 @@ class Partition:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition} any more")
         if self.log.high_watermark <= offset:
             return False
-        if len(leadership.maximal_isr) < leadership.effective_min_isr(self.log.config.min_insync_replicas):
+        if len(leadership.maximal_isr) < leadership.effective_min_isr(self._min_isr):
             raise Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
                 f"the ISR {leadership.isr} has fallen below min.insync.replicas since the append",
@@ -277,7 +283,7 @@ class Partition:
         """The ISR with a follower that has fetched; None if it does not join. While too few are in sync, the high
         watermark stands still, so that a follower passes it long before it has caught up (KAFKA-19996)."""
         around = self._around
-        waits = around.joins_caught_up and leadership.is_under(self.log.config.min_insync_replicas)
+        waits = around.joins_caught_up and leadership.is_under(self._min_isr)
         if waits and not leadership.is_caught_up(follower, leader_end, around.tasks.now_us()):
             return None
         return leadership.with_joined(follower, self.log.high_watermark)
@@ -314,7 +320,7 @@ class Partition:
     def _advance(self, leadership: Leadership) -> None:
         """Move the high watermark to where every in-sync replica is."""
         log, around = self.log, self._around
-        min_isr = 0 if around.commits_under_min_isr else log.config.min_insync_replicas
+        min_isr = 0 if around.commits_under_min_isr else self._min_isr
         reached = leadership.high_watermark(log.high_watermark, log.end_offset, around.tasks.now_us(), min_isr=min_isr)
         if around.commits_alone:
             reached = log.end_offset

@@ -36,6 +36,7 @@ class BrokerPlant(PlantedBug):
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     FIRST_ONLY = "shrinks-first-partition", "a controller that takes dead replicas out of one ISR of each topic only"
     SMALL_ISR = "forgets-last-of-isr", "a leader that takes over and does not count with the last of the ISR"
+    IGNORES_MIN_ISR = "ignores-min-isr", "a leader that acknowledges and commits however few are in sync"
     ALONE = "commits-alone", "a leader that commits what it has written, whatever its followers have"
     LEADS_TOO = "leads-as-first-of-isr", "a broker that leads if it stands first in the ISR, whoever was elected"
     NO_GRACE = "drops-without-grace", "a leader that drops followers which have not fetched from it yet"
@@ -86,6 +87,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.BY_ASSIGNMENT: ("lab_leader_selection", Selection.V2_1),
     BrokerPlant.REFUSES_LATE: ("lab_refuses_before_append", False),
     BrokerPlant.SMALL_ISR: ("lab_assumes_whole_isr", False),
+    BrokerPlant.IGNORES_MIN_ISR: ("lab_ignores_min_isr", True),
     BrokerPlant.ALONE: ("lab_commits_alone", True),
     BrokerPlant.LEADS_TOO: ("lab_leads_as_first_of_isr", True),
     BrokerPlant.NO_GRACE: ("lab_leader_grace", False),

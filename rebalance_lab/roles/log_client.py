@@ -11,7 +11,8 @@ With `unsynced` it also writes each number to another topic, with acks=0, which 
 power takes from there proves that it takes what is not synced. These writes are not recorded.
 
 An idempotent producer (KIP-98) also records the `sequence` of an attempt: producer id, epoch and sequence number.
-Attempts with the same sequence are one batch, which brokers write once.
+Attempts with the same sequence are one batch, which brokers write once. A client that does not ask for acks=all records
+its `acks` with each attempt.
 
 With a `batch` of several records one request carries so many numbers. Each has events of its own, as if it were sent
 alone; they share their outcome.
@@ -133,7 +134,7 @@ class _Client:
             self._disconnect()
             return False
         began = [
-            self._emit(Kind.INVOKED, op=PRODUCE, number=number, **self._sequence(at))
+            self._emit(Kind.INVOKED, op=PRODUCE, number=number, **self._sequence(at), **self._acks)
             for at, number in enumerate(numbers)
         ]
         try:
@@ -173,6 +174,10 @@ class _Client:
         """That of the record at this place in the next batch."""
         by = self._producer
         return {} if by is None else {"sequence": (by.producer_id, by.epoch, by.sequence_of(at))}
+
+    @property
+    def _acks(self) -> dict[str, object]:
+        return {} if self._spec.acks == ACKS_ALL else {"acks": self._spec.acks}
 
     async def _read(self) -> bool:
         """Whether the whole partition was read."""
