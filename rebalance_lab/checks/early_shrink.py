@@ -7,6 +7,16 @@ earlier joined too soon, and the ISR may flap (KAFKA-19996). It joins when the l
 leader has recorded that, when the state znode has it. What the controller takes out of an ISR begins another leader
 epoch, and is not looked at.
 
+Later in a leader epoch a follower has the same time from the moment at which the leader saw last that it had everything
+(`Replica.lastCaughtUpTimeMs`, 3.9.1). Fetches are not recorded, but commits are: a leader that has committed all of its
+log has seen each replica of the ISR fetch from its end. Each has done so since the last of that log was appended,
+because it cannot have fetched behind a record before there was one. So a leader that decides on the drop sooner than
+`replica.lag.time.max.ms` after that append is wrong. This holds for the rules of 0.8 (`getOutOfSyncReplicas` counts
+from the last fetch that moved the follower) and of 0.9 (from the last that read to the end of the log), too. A
+follower that fetches no more, dead or cut off, has lagged for longer than since the next append when it is dropped: the
+time counts from before. What commits do not show is not judged: a follower that is behind for a while may be dropped
+too early all the same.
+
 With `replica.lag.max.messages` (0.8; the trial's `lag_messages`) a leader may also drop a follower that lacks more
 records than that. It takes for lacking at most what it has not committed, because what is committed is in every replica
 in sync. So it had this reason only if more records than that were not committed. Even then the follower was healthy if
@@ -15,7 +25,8 @@ behind for long, and the ISR may flap (KIP-16). The first record that was lackin
 follower has all of them when it has joined again and they are committed.
 
 Witness: the state with which the leader epoch began, or the event with which the follower joined, and the state without
-it. Of a follower that was healthy: the batch with the first record that it lacked, the state, and the event by which it
+it. Of a follower that had everything not long before: the append, the commit, the leader's decision and the state. Of
+one that lacked too many records and was healthy: the batch with the first of them, the state, and the event by which it
 had everything again.
 """
 
@@ -33,7 +44,7 @@ from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS, high_watermark_in, largest_isr
-from rebalance_lab.history.views import events_of, grouped
+from rebalance_lab.history.views import events_of, grouped, once
 
 
 class Shrink(NamedTuple):
@@ -66,9 +77,11 @@ class Lack(NamedTuple):
 
 
 class Early(NamedTuple):
-    """A drop that came too early. `counted`: the replica lacked more records than it may, and was healthy."""
+    """A drop that came too early. `recent`: the replica had everything not long before. `counted`: it lacked more
+    records than it may, and was healthy."""
 
     joined: bool
+    recent: bool
     counted: bool
     why: str
     witness: tuple[Event, ...]
@@ -76,13 +89,15 @@ class Early(NamedTuple):
 
 def judge(history: History) -> Finding:
     """Measures: `count`, replicas that were dropped early, each time that one was; `joined`, those of them that had
-    joined in this leader epoch; `counted`, those that lacked more records than they may, and were healthy; `shrinks`,
-    all drops that were looked at; `least_us`, the shortest time in the ISR before a drop, 0 if there was none."""
+    joined in this leader epoch; `recent`, those that had everything not long before; `counted`, those that lacked more
+    records than they may, and were healthy; `shrinks`, all drops that were looked at; `least_us`, the shortest time in
+    the ISR before a drop, 0 if there was none."""
     found = shrinks(history)
     early = list(_early(history, found))
     measures = {
         "count": len(early),
         "joined": sum(each.joined for each in early),
+        "recent": sum(each.recent for each in early),
         "counted": sum(each.counted for each in early),
         "shrinks": len(found),
         "least_us": min((each.after_us for each in found), default=0),
@@ -97,6 +112,7 @@ def judge(history: History) -> Finding:
 def _early(history: History, found: Iterable[Shrink]) -> Iterator[Early]:
     parameters = history.trial.parameters
     lag_us, most = 1000 * int(str(parameters["lag_ms"])), int(str(parameters.get("lag_messages", 0)))
+    may = f"it may lag for {seconds(lag_us)}"
     for each in found:
         who = f"{each.partition}: broker {each.leader} dropped broker {each.dropped} from the ISR"
         lack = _lack(history, each) if most else None
@@ -105,15 +121,38 @@ def _early(history: History, found: Iterable[Shrink]) -> Iterator[Early]:
                 continue
             why = (
                 f"{who}, which lacked {lack.records} records at most and may lack {most}; it had all of them again "
-                f"{seconds(lasted_us)} after the first was appended, and it may lag for {seconds(lag_us)}"
+                f"{seconds(lasted_us)} after the first was appended, and {may}"
             )
-            yield Early(each.joined, True, why, (lack.span[0], each.event, lack.span[1]))
-        elif each.after_us < lag_us - TOLERANCE_US:
+            yield Early(each.joined, False, True, why, (lack.span[0], each.event, lack.span[1]))
+            continue
+        may_too = may + (f" or by {most} records" if most else "")
+        if each.after_us < lag_us - TOLERANCE_US:
             since = "it had joined" if each.joined else "its leader epoch began"
-            may = f"it may lag for {seconds(lag_us)}" + (f" or by {most} records" if most else "")
-            yield Early(
-                each.joined, False, f"{who} {seconds(each.after_us)} after {since}, and {may}", (each.since, each.event)
+            why = f"{who} {seconds(each.after_us)} after {since}, and {may_too}"
+            yield Early(each.joined, False, False, why, (each.since, each.event))
+        elif (recent := _recent(history, each, lag_us)) is not None:
+            appended, committed, decided = recent
+            why = (
+                f"{who}, which had everything when the leader committed all up to offset {_committed(committed)}; the "
+                f"last of that was appended {seconds(decided.at_us - appended.at_us)} before the leader decided on the "
+                f"drop, and {may_too}"
             )
+            yield Early(each.joined, True, False, why, (*recent, each.event))
+
+
+def _recent(history: History, shrink: Shrink, lag_us: int) -> tuple[Event, Event, Event] | None:
+    """How it is known that a dropped replica had everything less than `lag_us` before: the leader appended the last of
+    its log, committed all of it, and decided on the drop; None if it is not known."""
+    found = None
+    end, appended = -1, None
+    for event in _before_drop(history, shrink):
+        if _log_end(event) >= 0:
+            end, appended = _log_end(event), event
+        if appended is not None and _committed(event) == end and event.at_us > shrink.since.at_us + TOLERANCE_US:
+            found = appended, event
+    if found is None or shrink.decided is None or shrink.decided.at_us - found[0].at_us >= lag_us - TOLERANCE_US:
+        return None
+    return *found, shrink.decided
 
 
 def shrinks(history: History) -> list[Shrink]:
@@ -168,23 +207,38 @@ def _lack(history: History, shrink: Shrink) -> Lack | None:
     """What the dropped replica lacked; None if the leader has not recorded enough."""
     if shrink.decided is None:
         return None
-    own = _of_leader(history, shrink.partition, shrink.decided.actor, shrink.leader_epoch)
-    before = [each for each in own if order(each) < order(shrink.decided)]
+    before = _before_drop(history, shrink)
     end = max((_log_end(each) for each in before), default=-1)
     committed = max((_committed(each) for each in before), default=-1)
     if min(end, committed) < 0:
         return None
     first = next((each for each in before if each.kind is APPENDED and _log_end(each) > committed), None)
-    again = _again(own, end, shrink.back)
+    again = _again(_of_leader(history, shrink, shrink.decided.actor), end, shrink.back)
     if first is None or again is None or int(str(first.of("first"))) > committed:
         return Lack(end - committed, None)
     return Lack(end - committed, (first, again))
 
 
-def _of_leader(history: History, place: Place, leader: str, leader_epoch: int) -> list[Event]:
-    """What a leader has recorded in one epoch of the end of its log and of its high watermark."""
-    its = grouped(events_of(history, LEADS, APPENDED, COMMITTED), place_of).get(place, [])
-    return [each for each in its if each.actor == leader and each.of("leader_epoch") == leader_epoch]
+def _before_drop(history: History, shrink: Shrink) -> list[Event]:
+    """What the leader has recorded of its log and its high watermark before it decided on a drop; nothing if it has
+    not recorded that."""
+    decided = shrink.decided
+    if decided is None:
+        return []
+    return [each for each in _of_leader(history, shrink, decided.actor) if order(each) < order(decided)]
+
+
+def _of_leader(history: History, shrink: Shrink, actor: str) -> list[Event]:
+    """The same at any time in its leader epoch."""
+    return _by_leader(history).get((shrink.partition, actor, shrink.leader_epoch), [])
+
+
+@once
+def _by_leader(history: History) -> dict[tuple[Place, str, object], list[Event]]:
+    return grouped(
+        events_of(history, LEADS, APPENDED, COMMITTED),
+        lambda each: (place_of(each), each.actor, each.of("leader_epoch")),
+    )
 
 
 def _again(own: Sequence[Event], end: int, back: Event | None) -> Event | None:

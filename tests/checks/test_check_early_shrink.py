@@ -37,7 +37,7 @@ def test_a_follower_that_had_its_time() -> None:
     story.state(2010, 0, 1, 2)
     finding = story.found()
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "joined": 0, "counted": 0, "shrinks": 1, "least_us": 2_000_000}
+    assert finding.measures == {"count": 0, "joined": 0, "recent": 0, "counted": 0, "shrinks": 1, "least_us": 2_000_000}
 
 
 def test_one_that_had_half_of_it() -> None:
@@ -79,7 +79,14 @@ def test_each_drop_of_an_isr_that_flaps_counts() -> None:
     for ms in (1000, 2000, 3000):
         story.state(ms, 0, 1, 2)
         story.state(ms + 500, 0, 1)
-    assert story.found().measures == {"count": 3, "joined": 3, "counted": 0, "shrinks": 3, "least_us": 500_000}
+    assert story.found().measures == {
+        "count": 3,
+        "joined": 3,
+        "recent": 0,
+        "counted": 0,
+        "shrinks": 3,
+        "least_us": 500_000,
+    }
 
 
 def test_a_follower_joins_when_the_leader_asks_for_it() -> None:

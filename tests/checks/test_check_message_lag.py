@@ -3,57 +3,10 @@ partition t-0 of leader 1, and followers may lag for 2 s or by 5 records."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from history_story import Story
+from isr_story import Leader
 
-from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import EventId, Kind
-from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS
-
-
-class Leader(Story):
-    """What broker 1 does in leader epoch 0, and the state znode."""
-
-    def __init__(self, lag_messages: int = 5, *, end: int = 0, high_watermark: int = 0) -> None:
-        super().__init__(lag_ms=2000, lag_messages=lag_messages)
-        self._count = 0
-        self.state(10, 1, 2)
-        self._of_leader(20, LEADS, end_offset=end, high_watermark=high_watermark)
-
-    def _of_leader(self, ms: float, kind: Kind, **detail: object) -> EventId:
-        return self.add(ms, "b1", kind, detail={"leader_epoch": 0, **detail}, topic="t", partition=0)
-
-    def state(self, ms: float, *isr: int) -> EventId:
-        data = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": isr}
-        self._count += 1
-        detail = {"path": "/brokers/topics/t/partitions/0/state", "data": json.dumps(data)}
-        return self.add(ms, "zookeeper", Kind.CHANGED, detail=detail, zxid=self._count)
-
-    def appended(self, ms: float, first: int, last: int) -> EventId:
-        return self._of_leader(ms, APPENDED, first=first, last=last)
-
-    def committed(self, ms: float, offset: int) -> EventId:
-        return self._of_leader(ms, COMMITTED, offset=offset)
-
-    def assumed(self, ms: float, isr: tuple[int, ...], proposed: tuple[int, ...] | None = None) -> EventId:
-        return self._of_leader(ms, ISR_ASSUMED, isr=isr, proposed=proposed)
-
-    def dropped(self, ms: float) -> EventId:
-        """Follower 2, 2 ms after the leader has decided that."""
-        self.assumed(ms - 2, (1, 2), (1,))
-        return self.state(ms, 1)
-
-    def joined(self, ms: float) -> EventId:
-        """It again. Returns the leader's view."""
-        asked = self.assumed(ms, (1,), (1, 2))
-        self.state(ms + 2, 1, 2)
-        return asked
-
-    def found(self) -> Finding:
-        self.rest(9000)
-        return CHECKS["early_shrink"].judge(self.history())
+from rebalance_lab.checks import Outcome
 
 
 def test_a_follower_that_lacks_many_records_may_be_dropped_at_once() -> None:
@@ -62,7 +15,7 @@ def test_a_follower_that_lacks_many_records_may_be_dropped_at_once() -> None:
     story.dropped(600)
     finding = story.found()
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "joined": 0, "counted": 0, "shrinks": 1, "least_us": 590_000}
+    assert finding.measures == {"count": 0, "joined": 0, "recent": 0, "counted": 0, "shrinks": 1, "least_us": 590_000}
 
 
 def test_one_that_lacks_no_more_than_it_may_has_its_time() -> None:
@@ -93,7 +46,7 @@ def test_one_that_has_everything_a_moment_later_was_healthy() -> None:
     again = story.committed(3800, 6)
     finding = story.found()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (appended, dropped, again))
-    assert finding.measures == {"count": 1, "joined": 0, "counted": 1, "shrinks": 1, "least_us": 3_590_000}
+    assert finding.measures == {"count": 1, "joined": 0, "recent": 0, "counted": 1, "shrinks": 1, "least_us": 3_590_000}
     assert finding.why == (
         "t-0: broker 1 dropped broker 2 from the ISR, which lacked 6 records at most and may lack 5; it had all of "
         "them again 0.300 s after the first was appended, and it may lag for 2.000 s"
@@ -147,7 +100,14 @@ def test_each_drop_of_an_isr_that_flaps_is_counted() -> None:
         story.dropped(ms + 10)
         story.joined(ms + 20)
         story.committed(ms + 30, 6 * number + 6)
-    assert story.found().measures == {"count": 3, "joined": 2, "counted": 3, "shrinks": 3, "least_us": 990_000}
+    assert story.found().measures == {
+        "count": 3,
+        "joined": 2,
+        "recent": 0,
+        "counted": 3,
+        "shrinks": 3,
+        "least_us": 990_000,
+    }
 
 
 def test_a_leader_s_decision_may_seem_to_come_after_the_state() -> None:

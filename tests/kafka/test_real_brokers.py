@@ -184,7 +184,7 @@ def test_every_broker_looks_for_each_controller(trials: Mapping[str, History], s
 @pytest.mark.parametrize("name", ["dies", "shuts down"])
 def test_the_order_of_the_assignment_decides_who_leads_next(trials: Mapping[str, History], name: str) -> None:
     history = trials[name]
-    assert unsound(history, "assignment_order", "lost_write", "leader_completeness") == {}
+    assert unsound(history, "assignment_order", "lost_write", "leader_completeness", "under_min_isr") == {}
     # What the brokers logged of their records is what the client was answered.
     offsets = {number(event, "offset") for event in acknowledged(history)}
     batches = of_kind(history, APPENDED)
@@ -233,7 +233,7 @@ def test_a_controller_that_was_deposed_deletes_nothing_more(trials: Mapping[str,
 
 def test_replicas_are_read_from_the_files(trials: Mapping[str, History], store: Path) -> None:
     history = trials["kills"]
-    assert unsound(history, "lost_write", "leader_completeness") == {}
+    assert unsound(history, "lost_write", "leader_completeness", "under_min_isr") == {}
     reads = [event for event in of_kind(history, Kind.OK) if event.of("op") == READ_REPLICA]
     assert len(reads) == 3
     (theirs,) = [event for event in reads if event.of("broker") == 2]
