@@ -12,6 +12,7 @@ from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.results import Appended
 from rebalance_lab.broker.observe import Observe, unobserved
 from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.replication.fetches import Conclusion, conclude
 from rebalance_lab.broker.replication.isr_changes import Change, IsrOutcome, IsrWritten
 from rebalance_lab.broker.replication.leadership import (
     Lag,
@@ -69,8 +70,7 @@ class ReplicaContext:
     - `commits_alone`: True plants a bug: a leader commits what it has written, whatever its followers have.
     - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
-    - `joins_caught_up`: while too few are in sync, a follower joins only once it has caught up, by the rule by which
-      leaders drop followers. False: as Kafka, it needs to have passed the high watermark.
+    - `joins_caught_up`: see `Leadership`.
     - `commits_under_min_isr`: the high watermark rises also while too few are in sync, as up to Kafka 3.6.
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
     - `fences_orders`: False: it obeys controllers of earlier epochs than one that it has heard of.
@@ -147,6 +147,7 @@ class Partition:
                 lag=around.lag,
                 may_be_in_sync=around.may_be_in_sync,
                 joins_from_epoch_start=around.rules.joins_from_epoch_start,
+                joins_caught_up=around.joins_caught_up,
                 before=self.leadership,
                 forgets_if_missed=around.forgets_followers,
                 grace=around.leader_grace,
@@ -245,12 +246,13 @@ class Partition:
 
     def _check_min_isr(self, leadership: Leadership) -> None:
         """Raises Refused if fewer replicas are in sync than `min.insync.replicas` asks for."""
-        min_isr = leadership.effective_min_isr(self._min_isr)
-        if len(leadership.isr) < min_isr:
+        min_isr = self._min_isr
+        if leadership.is_under(min_isr):
             raise Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR {leadership.isr} is insufficient to satisfy the min.isr requirement "
-                f"of {min_isr} for partition {self.partition.topic}-{self.partition.partition}",
+                f"of {leadership.effective_min_isr(min_isr)} for partition "
+                f"{self.partition.topic}-{self.partition.partition}",
             )
 
     def is_committed(self, offset: int, epoch: int) -> bool:
@@ -270,29 +272,40 @@ class Partition:
             )
         return True
 
+    def conclude(self, offset: int, last_epoch: int) -> Conclusion:
+        """What follows of a fetch from `offset` on. `last_epoch`: that of the reader's last record."""
+        log = self.log
+        return conclude(
+            offset, last_epoch, start_offset=log.start_offset, end_offset=log.end_offset, end_of=log.end_of_epoch
+        )
+
     def follower_fetched(self, follower: int, offset: int, leader_end: int) -> None:
-        """A follower has asked for what comes from `offset` on, when the log ended at `leader_end`."""
+        """A follower has asked for what comes from `offset` on, when the log ended at `leader_end`, and it counts."""
         leadership = self.leadership
         if leadership is None or not leadership.is_follower(follower):
             return
-        leadership.fetched(follower, offset, leader_end, self._around.tasks.now_us())
-        self._propose(leadership, self._joined(leadership, follower, leader_end))
+        log = self.log
+        joined = leadership.counted(
+            follower,
+            offset,
+            leader_end=leader_end,
+            high_watermark=log.high_watermark,
+            now_us=self._around.tasks.now_us(),
+            min_isr=self._min_isr,
+        )
+        if joined is not None:
+            self._ask_for(leadership, joined)
         self._advance(leadership)
-
-    def _joined(self, leadership: Leadership, follower: int, leader_end: int) -> tuple[int, ...] | None:
-        """The ISR with a follower that has fetched; None if it does not join. While too few are in sync, the high
-        watermark stands still, so that a follower passes it long before it has caught up (KAFKA-19996)."""
-        around = self._around
-        waits = around.joins_caught_up and leadership.is_under(self._min_isr)
-        if waits and not leadership.is_caught_up(follower, leader_end, around.tasks.now_us()):
-            return None
-        return leadership.with_joined(follower, self.log.high_watermark)
 
     def drop_laggards(self) -> None:
         """Ask for an ISR without the followers that have fallen behind."""
-        if self.leadership is not None:
-            now_us = self._around.tasks.now_us()
-            self._propose(self.leadership, self.leadership.without_laggards(self.log.end_offset, now_us))
+        leadership = self.leadership
+        if leadership is None:
+            return
+        kept = leadership.without_laggards(self.log.end_offset, self._around.tasks.now_us())
+        if kept is not None:
+            leadership.proposed = kept
+            self._ask_for(leadership, kept)
 
     async def isr_answered(self, leadership: Leadership, outcome: IsrOutcome) -> None:
         """What came of a change of the ISR."""
@@ -306,11 +319,10 @@ class Partition:
             self._isr_assumed(leadership)
             self._advance(leadership)
 
-    def _propose(self, leadership: Leadership, isr: tuple[int, ...] | None) -> None:
-        if isr is not None:
-            leadership.proposed = isr
-            self._isr_assumed(leadership)
-            self._around.change_isr(Change(self, leadership, isr, self.controller_epoch))
+    def _ask_for(self, leadership: Leadership, isr: tuple[int, ...]) -> None:
+        """Have the ISR written that is proposed."""
+        self._isr_assumed(leadership)
+        self._around.change_isr(Change(self, leadership, isr, self.controller_epoch))
 
     def _isr_assumed(self, leadership: Leadership) -> None:
         self._observe(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, EpochEnd, EpochStart, LeaderEpochs
 from rebalance_lab.broker.replication.fetcher import FetchState
+from rebalance_lab.broker.replication.fetches import FetchAnswer, conclude
 from rebalance_lab.broker.replication.leadership import (
     UNKNOWN_OFFSET,
     Lag,
@@ -27,17 +28,18 @@ from rebalance_lab.broker.replication.leadership import (
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.replication.truncation import (
     Truncation,
-    UnknownEpoch,
     at_epoch_end,
     at_high_watermark,
     at_leader_end,
-    diverging,
     must_restart,
 )
 from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
 
 #: When a leader has learned everything that it knows, and when it draws its conclusions, in µs. The lag is 0.
 _LEARNED_US, _NOW_US = 0, 1
+
+#: min.insync.replicas.
+_MIN_ISR = 1
 
 Isr = tuple[int, ...]
 
@@ -147,6 +149,7 @@ class ReplicaSteps:
         self.rules = rules
         self.brokers = brokers
         self.joins_from_epoch_start = rules.joins_from_epoch_start
+        self.counts_diverging = False
         self._forgets_if_missed = forgets_if_missed
         self._late_fetches = late_fetches
 
@@ -260,7 +263,7 @@ class ReplicaSteps:
         )
 
     def high_watermark(self, leadership: Leadership, replica: Replica) -> int:
-        return leadership.high_watermark(replica.high_watermark, replica.end, _NOW_US, min_isr=1)
+        return leadership.high_watermark(replica.high_watermark, replica.end, _NOW_US, min_isr=_MIN_ISR)
 
     # -- requests of followers --------------------------------------------------------------
 
@@ -299,23 +302,33 @@ class ReplicaSteps:
         """A leader receives a fetch: it takes note of what the follower has, and answers with one record at most."""
         if leader.role is not Role.LEADER or epoch_error(fetch.known_epoch, leader.leader_epoch) is not None:
             return None
-        if fetch.last_epoch != UNDEFINED_EPOCH:
-            try:
-                parted = diverging(self._epoch_end(leader, fetch.last_epoch), fetch.last_epoch, fetch.offset)
-            except UnknownEpoch:
-                return leader, Answer(AnswerKind.OUT_OF_RANGE)
-            if parted is not None:
-                return leader, Answer(AnswerKind.DIVERGING, parted.epoch, parted.offset)
-        if fetch.offset > leader.end:
-            return leader, Answer(AnswerKind.OUT_OF_RANGE)
+        concluded = conclude(
+            fetch.offset,
+            fetch.last_epoch,
+            start_offset=0,
+            end_offset=leader.end,
+            end_of=lambda epoch: self._epoch_end(leader, epoch),
+            counts_diverging=self.counts_diverging,
+        )
+        after = self._counted(me, leader, follower, fetch.offset) if concluded.counts else leader
+        if concluded.parted is not None:
+            return after, Answer(AnswerKind.DIVERGING, *concluded.parted)
+        if concluded.answer is FetchAnswer.OUT_OF_RANGE:
+            return after, Answer(AnswerKind.OUT_OF_RANGE)
         found = leader.log[fetch.offset] if fetch.offset < leader.end else UNDEFINED_EPOCH
-        answer = Answer(AnswerKind.RECORDS, found, leader.high_watermark)
+        return after, Answer(AnswerKind.RECORDS, found, leader.high_watermark)
+
+    def _counted(self, me: int, leader: Replica, follower: int, offset: int) -> Replica:
         leadership = self._leadership(me, leader)
-        leadership.fetched(follower, fetch.offset, leader.end, _LEARNED_US)
-        joined = leadership.with_joined(follower, leader.high_watermark)
-        if joined is not None:
-            leadership.proposed = joined
-        return self._noted(leader, leadership), answer
+        leadership.counted(
+            follower,
+            offset,
+            leader_end=leader.end,
+            high_watermark=leader.high_watermark,
+            now_us=_LEARNED_US,
+            min_isr=_MIN_ISR,
+        )
+        return self._noted(leader, leadership)
 
     @staticmethod
     def _epoch_end(replica: Replica, epoch: int) -> EpochEnd:

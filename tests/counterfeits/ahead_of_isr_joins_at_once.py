@@ -11,7 +11,7 @@ from rebalance_lab.history.files import History
 PATIENT = {"min_isr": "1", "lacks": "300", "messages": "800", "lag_ms": "5000"}
 
 
-def at_once(self: Leadership, follower: int, _high_watermark: int) -> tuple[int, ...] | None:
+def at_once(self: Leadership, follower: int, **_: int) -> tuple[int, ...] | None:
     """It will not be asked for what it lacks: the high watermark stands still until it has fetched that."""
     if self.proposed is not None or follower in self.isr or not self._may_be_in_sync(follower):
         return None

@@ -11,13 +11,13 @@ from rebalance_lab.history.files import History
 #: The leader cannot reach the controller, and a follower not the leader.
 CUT_OFF = {"follower": "cut-off"}
 
-_propose = Partition._propose
+_ask_for = Partition._ask_for
 
 
-def hasty(self: Partition, leadership: Leadership, isr: tuple[int, ...] | None) -> None:
-    if isr is not None and len(isr) < len(leadership.isr):
+def hasty(self: Partition, leadership: Leadership, isr: tuple[int, ...]) -> None:
+    if len(isr) < len(leadership.isr):
         leadership.isr = isr
-    _propose(self, leadership, isr)
+    _ask_for(self, leadership, isr)
 
 
 def honest(seed: int) -> History:
@@ -25,7 +25,7 @@ def honest(seed: int) -> History:
 
 
 def false(seed: int) -> History:
-    with patch.object(Partition, "_propose", hasty):
+    with patch.object(Partition, "_ask_for", hasty):
         return honest(seed)
 
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
-from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
+from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, EpochEnd
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.results import Records, UpTo
 from rebalance_lab.broker.partition import Partition
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.broker.replication.truncation import UnknownEpoch, diverging
+from rebalance_lab.broker.replication.fetches import FetchAnswer
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -167,17 +167,19 @@ async def _read(
 ) -> PartitionData:
     try:
         replica = reader.replica(parts, partition, asked.current_leader_epoch)
-        diverging = _diverging(replica, asked)
-        if diverging is not None:
-            log = replica.log
-            nothing = Records(b"", log.start_offset, log.high_watermark, log.end_offset)
-            return _answer(asked, nothing, diverging)
-        found = await replica.log.read(
-            asked.fetch_offset, min(budget, asked.partition_max_bytes), reader.up_to, at_least_one=at_least_one
-        )
-        if reader.replica_id >= 0 and not reader.again:
-            replica.follower_fetched(reader.replica_id, asked.fetch_offset, found.log_end_offset)
-        return _answer(asked, found)
+        log, offset = replica.log, asked.fetch_offset
+        concluded = replica.conclude(offset, asked.last_fetched_epoch)
+        if concluded.answer is FetchAnswer.OUT_OF_RANGE:
+            why = f"there are [{log.start_offset}, {log.end_offset}), and epochs up to {log.leader_epoch}"
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is asked for: {why}")
+        if concluded.answer is FetchAnswer.DIVERGING:
+            found = Records(b"", log.start_offset, log.high_watermark, log.end_offset)
+        else:
+            most = min(budget, asked.partition_max_bytes)
+            found = await log.read(offset, most, reader.up_to, at_least_one=at_least_one)
+        if concluded.counts and reader.replica_id >= 0 and not reader.again:
+            replica.follower_fetched(reader.replica_id, offset, found.log_end_offset)
+        return _answer(asked, found, concluded.parted)
     except (Refused, LogError) as error:
         return PartitionData(
             partition_index=asked.partition,
@@ -188,26 +190,16 @@ async def _read(
         )
 
 
-def _diverging(replica: Partition, asked: FetchPartition) -> EpochEndOffset | None:
-    """Where the log that the reader has and this one part, if they do (KIP-320, KIP-595). Raises Refused."""
-    if asked.last_fetched_epoch == UNDEFINED_EPOCH:
-        return None
-    end = replica.log.end_of_epoch(asked.last_fetched_epoch)
-    try:
-        found = diverging(end, asked.last_fetched_epoch, asked.fetch_offset)
-    except UnknownEpoch as error:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
-    return None if found is None else EpochEndOffset(epoch=found.epoch, end_offset=found.offset)
-
-
-def _answer(asked: FetchPartition, found: Records, diverging: EpochEndOffset | None = None) -> PartitionData:
+def _answer(asked: FetchPartition, found: Records, parted: EpochEnd | None) -> PartitionData:
+    """`parted`: where the log that the reader has and this one part, if they do (KIP-320, KIP-595)."""
+    diverging = EpochEndOffset() if parted is None else EpochEndOffset(epoch=parted.epoch, end_offset=parted.offset)
     return PartitionData(
         partition_index=asked.partition,
         error_code=ErrorCode.NONE,
         high_watermark=found.high_watermark,
         last_stable_offset=found.high_watermark,  # there are no transactions
         log_start_offset=found.log_start_offset,
-        diverging_epoch=diverging or EpochEndOffset(),
+        diverging_epoch=diverging,
         aborted_transactions=None,
         records=found.data,
     )

@@ -80,6 +80,9 @@ class Leadership:
       that may be wrong: a follower may have truncated its log as another leader asked for. `forgets_if_missed`: it
       then forgets them, which no release of Kafka does.
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
+    - `joins_caught_up`: while too few are in sync, the high watermark stands still, and a follower passes it long
+      before it has caught up; so it joins only once it has, by the rule by which leaders drop followers (KAFKA-19996).
+      False: as Kafka, it needs to have passed the high watermark.
     - `grace`: followers that are in sync when the epoch begins have the time that they may lag to fetch. False: they
       are behind until they do.
     """
@@ -97,6 +100,7 @@ class Leadership:
         lag: Lag,
         may_be_in_sync: Callable[[int], bool],
         joins_from_epoch_start: bool = True,
+        joins_caught_up: bool = False,
         before: Leadership | None = None,
         forgets_if_missed: bool = False,
         grace: bool = True,
@@ -113,6 +117,7 @@ class Leadership:
         self._lag = lag
         self._may_be_in_sync = may_be_in_sync
         self._joins_from_epoch_start = joins_from_epoch_start
+        self._joins_caught_up = joins_caught_up
         self._followers = {each: FollowerState() for each in replicas if each != broker_id}
         for each, follower in self._followers.items():
             in_sync_us = now_us if each in isr else NEVER_US
@@ -137,6 +142,19 @@ class Leadership:
     def fetched(self, follower: int, offset: int, leader_end: int, now_us: int) -> None:
         """A follower fetches from `offset` on: it has all before."""
         self._followers[follower].fetched(offset, leader_end, now_us)
+
+    def counted(
+        self, follower: int, offset: int, *, leader_end: int, high_watermark: int, now_us: int, min_isr: int
+    ) -> tuple[int, ...] | None:
+        """What follows of a fetch that counts (`fetches.conclude`). Returns the ISR to ask for, which is `proposed`
+        from now on; None if the follower does not join. The high watermark may rise."""
+        self.fetched(follower, offset, leader_end, now_us)
+        joined = self.with_joined(
+            follower, leader_end=leader_end, high_watermark=high_watermark, now_us=now_us, min_isr=min_isr
+        )
+        if joined is not None:
+            self.proposed = joined
+        return joined
 
     # -- high watermark ---------------------------------------------------------------------
 
@@ -187,12 +205,16 @@ class Leadership:
         """Whether it is not behind for longer than it may be: by this rule a leader drops its followers."""
         return self._followers[follower].is_caught_up(leader_end, now_us, self._lag)
 
-    def with_joined(self, follower: int, high_watermark: int) -> tuple[int, ...] | None:
+    def with_joined(
+        self, follower: int, *, leader_end: int, high_watermark: int, now_us: int, min_isr: int
+    ) -> tuple[int, ...] | None:
         """The ISR with a follower that has caught up; None if it has not, is in it, or another change is under way."""
         if self.proposed is not None or follower in self.isr or not self._may_be_in_sync(follower):
             return None
         end_offset = self._followers[follower].end_offset
         if end_offset < high_watermark or (self._joins_from_epoch_start and end_offset < self.start_offset):
+            return None
+        if self._joins_caught_up and self.is_under(min_isr) and not self.is_caught_up(follower, leader_end, now_us):
             return None
         return (*self.isr, follower)
 

@@ -22,6 +22,11 @@ def leads(isr: tuple[int, ...] = (1, 2, 3), *, live: tuple[int, ...] = (1, 2, 3)
     return Leadership(1, (1, 2, 3), isr, **{**settings, **more})
 
 
+def joined(leadership: Leadership, *, high_watermark: int, min_isr: int = 1) -> tuple[int, ...] | None:
+    """The ISR once follower 2 has joined, of a leader whose log ends at 12."""
+    return leadership.with_joined(2, leader_end=12, high_watermark=high_watermark, now_us=1001, min_isr=min_isr)
+
+
 def test_the_high_watermark_is_where_all_in_sync_replicas_are() -> None:
     leadership = leads()
     assert leadership.high_watermark(4, 12, 1000, min_isr=1) == 4
@@ -58,28 +63,46 @@ def test_it_waits_for_those_that_may_be_in_the_isr_already() -> None:
 def test_a_follower_joins_once_it_has_all_of_earlier_epochs(end: int, *, joins: bool) -> None:
     leadership = leads((1, 3))
     leadership.fetched(2, end, 12, 1001)
-    assert leadership.with_joined(2, high_watermark=4) == ((1, 3, 2) if joins else None)
+    assert joined(leadership, high_watermark=4) == ((1, 3, 2) if joins else None)
 
 
 def test_before_kafka_7128_the_high_watermark_was_enough() -> None:
     leadership = leads((1, 3), joins_from_epoch_start=False)
     leadership.fetched(2, 4, 12, 1001)
-    assert leadership.with_joined(2, high_watermark=4) == (1, 3, 2)
+    assert joined(leadership, high_watermark=4) == (1, 3, 2)
 
 
 def test_a_dead_follower_does_not_join_nor_one_below_the_high_watermark() -> None:
     dead, behind = leads((1, 3), live=(1, 3)), leads((1, 3))
     for each in (dead, behind):
         each.fetched(2, 11, 12, 1001)
-    assert dead.with_joined(2, high_watermark=4) is None
-    assert behind.with_joined(2, high_watermark=12) is None
+    assert joined(dead, high_watermark=4) is None
+    assert joined(behind, high_watermark=12) is None
+
+
+@pytest.mark.parametrize(("min_isr", "end", "joins"), [(3, 11, False), (3, 12, True), (2, 11, True)])
+def test_with_the_cure_of_kafka_19996_it_has_to_have_caught_up_while_too_few_are_in_sync(
+    min_isr: int, end: int, *, joins: bool
+) -> None:
+    leadership = leads((1, 3), joins_caught_up=True)
+    leadership.fetched(2, end, 12, 1001)
+    assert joined(leadership, high_watermark=4, min_isr=min_isr) == ((1, 3, 2) if joins else None)
+
+
+def test_a_fetch_that_counts_may_let_its_sender_join() -> None:
+    leadership = leads((1, 3))
+    more = {"leader_end": 12, "high_watermark": 4, "now_us": 1001, "min_isr": 1}
+    assert leadership.counted(2, 9, **more) is None
+    assert (leadership.end_offsets[2], leadership.proposed) == (9, None)
+    assert leadership.counted(2, 10, **more) == (1, 3, 2)
+    assert (leadership.end_offsets[2], leadership.proposed) == (10, (1, 3, 2))
 
 
 def test_only_one_change_is_asked_for_at_a_time() -> None:
     leadership = leads((1, 3))
     leadership.proposed = (1,)
     leadership.fetched(2, 12, 12, 1001)
-    assert leadership.with_joined(2, high_watermark=4) is None
+    assert joined(leadership, high_watermark=4) is None
     assert leadership.without_laggards(12, 99_999) is None
 
 
