@@ -294,6 +294,7 @@ class Broker:
             assumes_whole_isr=config.lab_assumes_whole_isr,
             ignores_min_isr=config.lab_ignores_min_isr,
             commits_alone=config.lab_commits_alone,
+            counts_diverging=config.lab_counts_diverging,
             leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
             leader_grace=config.lab_leader_grace,
             joins_caught_up=config.lab_joins_caught_up,

@@ -57,8 +57,9 @@ class BrokerConfig:
     if False: a batch for which too few replicas are in sync is refused when it is in the log already;
     `lab_acks_before_replication`: acks=all is answered as acks=1; `lab_assumes_whole_isr`, if False: a new leader
     leaves the last of the ISR out; `lab_ignores_min_isr`: a leader goes on as if `min.insync.replicas` were 1;
-    `lab_commits_alone`: a leader commits what it has written, whatever its followers
-    have; `lab_leads_as_first_of_isr`: a broker leads if it stands first in the ISR, whoever was elected;
+    `lab_commits_alone`: a leader commits what it has written, whatever its followers have; `lab_counts_diverging`: it
+    counts fetches although it answers that the logs part (KAFKA-13141); `lab_leads_as_first_of_isr`: a broker leads if
+    it stands first in the ISR, whoever was elected;
     `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already;
     `lab_obeys_late_orders`: a broker obeys the last update of a deposed controller after one of its successor;
     `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching; `lab_keeps_metadata`: a broker does not
@@ -119,6 +120,7 @@ class BrokerConfig:
     lab_assumes_whole_isr: bool = True
     lab_ignores_min_isr: bool = False
     lab_commits_alone: bool = False
+    lab_counts_diverging: bool = False
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
     lab_joins_caught_up: bool = False

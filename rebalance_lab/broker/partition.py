@@ -68,6 +68,7 @@ class ReplicaContext:
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
     - `ignores_min_isr`: True plants a bug: it goes on as if `min.insync.replicas` were 1.
     - `commits_alone`: True plants a bug: a leader commits what it has written, whatever its followers have.
+    - `counts_diverging`: True plants a bug: see `fetches.conclude`.
     - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
     - `joins_caught_up`: see `Leadership`.
@@ -91,6 +92,7 @@ class ReplicaContext:
     assumes_whole_isr: bool = True
     ignores_min_isr: bool = False
     commits_alone: bool = False
+    counts_diverging: bool = False
     leads_as_first_of_isr: bool = False
     leader_grace: bool = True
     joins_caught_up: bool = False
@@ -276,7 +278,12 @@ class Partition:
         """What follows of a fetch from `offset` on. `last_epoch`: that of the reader's last record."""
         log = self.log
         return conclude(
-            offset, last_epoch, start_offset=log.start_offset, end_offset=log.end_offset, end_of=log.end_of_epoch
+            offset,
+            last_epoch,
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
+            end_of=log.end_of_epoch,
+            counts_diverging=self._around.counts_diverging,
         )
 
     def follower_fetched(self, follower: int, offset: int, leader_end: int) -> None:

@@ -113,7 +113,10 @@ CHECK = Check(
     compares=(Layer.BELIEF, Layer.EFFECT),
     meaning="A leader counted records as committed that a replica which it counted as in sync did not have.",
     together="The leader waits for this replica before it commits, and has committed what the replica does not have.",
-    plants=(Planted("commits-alone", "isr-election", settings={"messages": "60"}),),
+    plants=(
+        Planted("commits-alone", "isr-election", settings={"messages": "60"}),
+        Planted("counts-diverging-fetches", "truncation", settings={"schedule": "alone", "unclean": "true"}),
+    ),
     judge=judge,
     applies_to=(REPLICATION,),
     looks_at=_replicated,

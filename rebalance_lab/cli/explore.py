@@ -81,7 +81,8 @@ def explore_schedules(
     was not found. Exit 2: there are more states than allowed.
 
     Bugs for --plant: joins-early, counts-old-fetches, cuts-at-leader-end,
-    ignores-proposed, unfenced-isr and elects-out-of-sync.
+    counts-diverging-fetches, ignores-proposed, unfenced-isr and
+    elects-out-of-sync.
     """
     late = {"late_fetches": late_fetches, "late_answers": late_answers}
     bounds = Bounds(brokers=brokers, records=records, epochs=epochs, crashes=crashes, power_losses=power_losses, **late)

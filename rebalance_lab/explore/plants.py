@@ -21,6 +21,10 @@ class RuleBug(PlantedBug):
         "cuts-at-leader-end",
         "a follower truncates to the end of its leader's log, whatever the epochs",
     )
+    COUNTS_DIVERGING = (
+        "counts-diverging-fetches",
+        "a leader counts fetches although it answers that the logs part (KAFKA-13141)",
+    )
     IGNORES_PROPOSED = "ignores-proposed", "the high watermark does not wait for a follower that may have joined"
     UNFENCED_ISR = "unfenced-isr", "the controller writes the ISR that a deposed leader asks for"
     ELECTS_OUT_OF_SYNC = "elects-out-of-sync", "the controller elects a replica from outside the ISR"
@@ -40,6 +44,12 @@ class _CountsOldFetches(ReplicaSteps):
 class _CutsAtLeaderEnd(ReplicaSteps):
     def last_epoch(self, replica: Replica) -> int:
         return UNDEFINED_EPOCH
+
+
+class _CountsDiverging(ReplicaSteps):
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.counts_diverging = True
 
 
 class _IgnoresProposed(ReplicaSteps):
@@ -64,6 +74,7 @@ _PLANTS: dict[RuleBug, dict[str, Any]] = {
     RuleBug.JOINS_EARLY: {"replica_steps": _JoinsEarly},
     RuleBug.COUNTS_OLD_FETCHES: {"replica_steps": _CountsOldFetches},
     RuleBug.CUTS_AT_LEADER_END: {"replica_steps": _CutsAtLeaderEnd},
+    RuleBug.COUNTS_DIVERGING: {"replica_steps": _CountsDiverging},
     RuleBug.IGNORES_PROPOSED: {"replica_steps": _IgnoresProposed},
     RuleBug.UNFENCED_ISR: {"control_steps": _UnfencedIsr},
     RuleBug.ELECTS_OUT_OF_SYNC: {"control_steps": _ElectsOutOfSync},

@@ -38,6 +38,10 @@ class BrokerPlant(PlantedBug):
     SMALL_ISR = "forgets-last-of-isr", "a leader that takes over and does not count with the last of the ISR"
     IGNORES_MIN_ISR = "ignores-min-isr", "a leader that acknowledges and commits however few are in sync"
     ALONE = "commits-alone", "a leader that commits what it has written, whatever its followers have"
+    COUNTS_DIVERGING = (
+        "counts-diverging-fetches",
+        "a leader that counts fetches although it answers that the logs part (KAFKA-13141)",
+    )
     LEADS_TOO = "leads-as-first-of-isr", "a broker that leads if it stands first in the ISR, whoever was elected"
     NO_GRACE = "drops-without-grace", "a leader that drops followers which have not fetched from it yet"
     LAST_EPOCH = "writes-last-epoch", "a controller that writes states in the epoch of the controller before it"
@@ -89,6 +93,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.SMALL_ISR: ("lab_assumes_whole_isr", False),
     BrokerPlant.IGNORES_MIN_ISR: ("lab_ignores_min_isr", True),
     BrokerPlant.ALONE: ("lab_commits_alone", True),
+    BrokerPlant.COUNTS_DIVERGING: ("lab_counts_diverging", True),
     BrokerPlant.LEADS_TOO: ("lab_leads_as_first_of_isr", True),
     BrokerPlant.NO_GRACE: ("lab_leader_grace", False),
     BrokerPlant.EARLY: ("lab_acks_before_replication", True),

@@ -68,6 +68,7 @@ BUGS = {
     RuleBug.JOINS_EARLY: 10,
     RuleBug.COUNTS_OLD_FETCHES: 9,
     RuleBug.CUTS_AT_LEADER_END: 7,
+    RuleBug.COUNTS_DIVERGING: 7,
     RuleBug.IGNORES_PROPOSED: 5,
     RuleBug.UNFENCED_ISR: 5,
     RuleBug.ELECTS_OUT_OF_SYNC: 4,

@@ -79,10 +79,13 @@ class Fetcher(ReplicaFetcher):
 class Replicas:
     """The broker's side of a schedule."""
 
-    def __init__(self, world: LogWorld, rules: ReplicationRules, *, forgets: bool) -> None:
+    def __init__(
+        self, world: LogWorld, rules: ReplicationRules, *, forgets: bool, counts_diverging: bool = False
+    ) -> None:
         self.world = world
         self.rules = rules
         self.forgets = forgets
+        self.counts_diverging = counts_diverging
         self.partitions: dict[int, Partition] = {}
         self.fetchers: dict[int, tuple[Fetcher, Following]] = {}
         self.storages: dict[int, SimulatedStorage] = {}
@@ -102,6 +105,7 @@ class Replicas:
             may_be_in_sync=lambda _: True,
             change_isr=lambda _: None,
             forgets_followers=self.forgets,
+            counts_diverging=self.counts_diverging,
         )
         self.partitions[me] = Partition(around, PARTITION, await manager.create(PARTITION, world.config))
 
@@ -220,13 +224,14 @@ def drawn(partition: model.Partition, seed: int) -> Schedule:
 
 
 def carried_out(
-    partition: model.Partition, rules: ReplicationRules, schedule: Schedule, *, forgets: bool = False
+    partition: model.Partition, rules: ReplicationRules, schedule: Schedule, *, forgets: bool = False, **bugs: bool
 ) -> int:
-    """Carry out a schedule; returns its length. Raises AssertionError where the broker does something else."""
+    """Carry out a schedule; returns its length. `bugs`: planted in the brokers. Raises AssertionError where the broker
+    does something else."""
     world = LogWorld()
 
     async def story() -> int:
-        replicas = Replicas(world, rules, forgets=forgets)
+        replicas = Replicas(world, rules, forgets=forgets, **bugs)
         for me in BROKERS:
             await replicas.start(me, SimulatedDisk(0, f"broker {me}"))
         state = partition.start
@@ -304,7 +309,22 @@ def test_a_broker_that_forgets_what_it_knew_does_not_lose_it() -> None:
         carried_out(partition, rules, schedule, forgets=True)
 
 
-@pytest.mark.parametrize("bug", [RuleBug.JOINS_EARLY, RuleBug.COUNTS_OLD_FETCHES, RuleBug.CUTS_AT_LEADER_END])
+def test_it_loses_a_record_if_it_counts_fetches_although_the_logs_part() -> None:
+    """KAFKA-13141, planted in the model and in the brokers."""
+    rules = ReplicationRules.KIP_320
+    partition = model.Partition(
+        rules, Bounds(records=2, epochs=2), forgets_if_missed=True, **planted(RuleBug.COUNTS_DIVERGING)
+    )
+    schedule = shortest(partition, Property.COMMITTED)
+    assert carried_out(partition, rules, schedule, forgets=True, counts_diverging=True) == len(schedule) == 7
+    with pytest.raises(AssertionError):
+        carried_out(partition, rules, schedule, forgets=True)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [RuleBug.JOINS_EARLY, RuleBug.COUNTS_OLD_FETCHES, RuleBug.CUTS_AT_LEADER_END, RuleBug.COUNTS_DIVERGING],
+)
 def test_of_a_model_with_other_rules_it_does_not(bug: RuleBug) -> None:
     rules = ReplicationRules.KIP_320
     partition = model.Partition(rules, Bounds(records=4, epochs=5), **planted(bug))
