@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.log.epochs import EpochEnd
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.results import Appended
@@ -135,7 +136,8 @@ class Partition:
         """Lead in a new epoch, which begins at the log's end. Raises LogFailed."""
         around = self._around
         async with self._changing:
-            await self.log.start_epoch(state.leader_epoch)
+            if around.rules.starts_epochs:
+                await self.log.start_epoch(state.leader_epoch)
             if self.leadership is None:
                 self._led_since = state.leader_epoch
             self.leadership = Leadership(
@@ -273,6 +275,10 @@ class Partition:
                 f"the ISR {leadership.isr} has fallen below min.insync.replicas since the append",
             )
         return True
+
+    def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
+        """The answer to OffsetForLeaderEpoch."""
+        return self.log.end_of_epoch(leader_epoch, before_first=self._around.rules.starts_epochs)
 
     def conclude(self, offset: int, last_epoch: int) -> Conclusion:
         """What follows of a fetch from `offset` on. `last_epoch`: that of the reader's last record."""

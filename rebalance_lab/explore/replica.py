@@ -172,7 +172,8 @@ class ReplicaSteps:
 
     def _leading(self, me: int, replica: Replica, order: Order) -> Replica:
         epochs = LeaderEpochs(replica.epochs)
-        epochs.assign(order.leader_epoch, replica.end)
+        if self.rules.starts_epochs:
+            epochs.assign(order.leader_epoch, replica.end)
         before = self._leadership(me, replica) if replica.led is not None else None
         led = Led(order.isr, replica.end, (UNKNOWN_OFFSET,) * self.brokers)
         leading = replica._replace(
@@ -290,7 +291,8 @@ class ReplicaSteps:
         if leader.role is not Role.LEADER or epoch_error(self._known_epoch(asking), leader.leader_epoch) is not None:
             return None
         if asking.fetching is FetchState.TRUNCATING:
-            end = self._epoch_end(leader, LeaderEpochs(asking.epochs).latest)
+            asked = LeaderEpochs(asking.epochs).latest
+            end = LeaderEpochs(leader.epochs).end_of(asked, leader.end, before_first=self.rules.starts_epochs)
             return leader, Answer(AnswerKind.EPOCH_END, end.epoch, end.offset)
         if asking.answer is not None:
             return leader, Answer(AnswerKind.LEADER_END, offset=leader.end)

@@ -147,7 +147,7 @@ def test_earlier_rules_lose_it_as_soon_within_larger_bounds(rules: ReplicationRu
 #: All states with one record and three epochs, all steps from them, and the steps to the first loss.
 WHOLE = [
     (ReplicationRules.HIGH_WATERMARK, 141_740, 663_614, {"committed": 7}),
-    (ReplicationRules.KIP_101, 173_996, 795_713, {"committed": 9}),
+    (ReplicationRules.KIP_101, 162_569, 747_673, {"committed": 9}),
     (ReplicationRules.KIP_279, 147_326, 671_133, {"committed": 9}),
     (ReplicationRules.KIP_320_FIRST_TRY, 124_880, 577_461, {"committed": 9}),
     (ReplicationRules.KIP_320, 94_948, 425_404, {}),
@@ -171,7 +171,7 @@ def test_the_whole_space_of_each_rule_set(
     ("rules", "parted"),
     [
         (ReplicationRules.HIGH_WATERMARK, {"agreement": 9}),
-        (ReplicationRules.KIP_101, {"agreement": 10}),
+        (ReplicationRules.KIP_101, {"agreement": 11}),
         (ReplicationRules.KIP_279, {"agreement": 11}),
         (ReplicationRules.KIP_320_FIRST_TRY, {}),  # of kip-320, the test with three records says it
     ],
@@ -189,6 +189,21 @@ def test_logs_diverge_sooner_if_a_follower_does_not_truncate_for_the_same_leader
     monkeypatch.setattr(ReplicationRules, "resumes_after_same_leader", resumes)
     found = explored(ReplicationRules.KIP_101, (Property.AGREEMENT,), records=2, epochs=3)
     assert lengths(found) == {"agreement": 8}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("rules", "records", "parted"),
+    [(ReplicationRules.KIP_101, 3, {"agreement": 11}), (ReplicationRules.KIP_279, 2, {})],
+)
+def test_the_mistake_of_kip_101_alone_is_gone_with_kip_279(
+    rules: ReplicationRules, records: int, parted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KAFKA-6361. Without the fence of KIP-320, both part as soon by another schedule."""
+    monkeypatch.setattr(ReplicationRules, "fences", property(lambda _: True))
+    found = explored(rules, (Property.AGREEMENT,), records=records, epochs=3)
+    assert (found.ending, lengths(found)) == (Ending.FOUND if parted else Ending.EXHAUSTED, parted)
 
 
 @pytest.mark.slow

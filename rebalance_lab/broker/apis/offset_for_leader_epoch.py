@@ -34,10 +34,10 @@ async def handle(parts: Parts, call: Call) -> OffsetForLeaderEpochResponse:
 
 def _answer(parts: Parts, partition: TopicPartition, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        log = parts.replicas.led(partition, asked.current_leader_epoch).log
+        replica = parts.replicas.led(partition, asked.current_leader_epoch)
     except Refused as refused:
         return EpochEndOffset(error_code=refused.code, partition=partition.partition)
-    end = log.end_of_epoch(asked.leader_epoch)
+    end = replica.end_of_epoch(asked.leader_epoch)
     return EpochEndOffset(
         error_code=ErrorCode.NONE, partition=partition.partition, leader_epoch=end.epoch, end_offset=end.offset
     )

@@ -76,13 +76,16 @@ class LeaderEpochs:
         number = bisect_right(self._entries, offset, key=lambda each: each.offset)
         return self._entries[number - 1].epoch if number else UNDEFINED_EPOCH
 
-    def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd:
+    def end_of(self, epoch: int, log_end_offset: int, *, before_first: bool = True) -> EpochEnd:
         """The answer to OffsetForLeaderEpoch: the largest epoch that is not larger than `epoch`, and its end. Both
-        undefined if `epoch` is, or is larger than any that is known."""
+        undefined if `epoch` is, or is larger than any that is known. If it is before the first, it ends where that
+        starts; without `before_first`, it is undefined, too (up to 2.0.0)."""
         if epoch == UNDEFINED_EPOCH or epoch > self.latest:
             return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
         if epoch == self.latest:
             return EpochEnd(epoch, log_end_offset)
         number = bisect_right(self._entries, epoch, key=lambda each: each.epoch)
+        if number == 0 and not before_first:
+            return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
         found = self._entries[number - 1].epoch if number else epoch
         return EpochEnd(found, self._entries[number].offset)

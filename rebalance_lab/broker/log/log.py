@@ -286,9 +286,9 @@ class PartitionLog:
                             return FoundOffset(record.timestamp_ms, record.offset, found.header.leader_epoch)
         return None
 
-    def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
-        """The answer to OffsetForLeaderEpoch."""
-        return self._epochs.end_of(leader_epoch, self.end_offset)
+    def end_of_epoch(self, leader_epoch: int, *, before_first: bool = True) -> EpochEnd:
+        """The answer to OffsetForLeaderEpoch. `before_first`: see `LeaderEpochs`."""
+        return self._epochs.end_of(leader_epoch, self.end_offset, before_first=before_first)
 
     # -- truncate and delete -----------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from enum import StrEnum
 class ReplicationRules(StrEnum):
     """- HIGH_WATERMARK: a follower cuts its log at its own high watermark (0.8 to 0.10).
     - KIP_101: it asks the leader where its latest leader epoch ended (0.11, 1.x).
-    - KIP_279: the answer names the epoch that it is about, and the follower asks again if it does not have it
-      (2.0.1).
+    - KIP_279: the answer names the epoch that it is about, and the follower asks again if it does not have it; a new
+      leader writes its epoch down before its first record (2.0.1).
     - KIP_320_FIRST_TRY: no question; each fetch names the epoch of the last record, and the leader's answer says where
       the logs part. A design that was given up, because fetches do not name the current leader epoch.
     - KIP_320: every request names the leader epoch that the follower knows, and a leader of another epoch refuses it
@@ -30,6 +30,13 @@ class ReplicationRules(StrEnum):
     def asks_for_epochs(self) -> bool:
         """A new follower asks where its latest epoch ended before it fetches (OffsetForLeaderEpoch)."""
         return self in {ReplicationRules.KIP_101, ReplicationRules.KIP_279}
+
+    @property
+    def starts_epochs(self) -> bool:
+        """A new leader writes down at once that its epoch starts at the end of its log, and knows an end of epochs
+        before its first (KAFKA-7415, 2.0.1). Before, an epoch started with its first record, and a leader that had none
+        of an epoch nor of one before it answered that its end is undefined (`LeaderEpochFileCache` of 1.1.1)."""
+        return self is not ReplicationRules.KIP_101
 
     @property
     def compares_epochs(self) -> bool:

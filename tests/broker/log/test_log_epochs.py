@@ -56,6 +56,11 @@ def test_the_end_of_an_epoch_is_where_the_next_one_starts(asked, answer):
     assert epochs((2, 6), (3, 8), (5, 11)).end_of(asked, 20) == answer
 
 
+@pytest.mark.parametrize(("asked", "answer"), [(1, UNDEFINED), (2, (2, 8)), (4, (3, 11)), (5, (5, 20)), (6, UNDEFINED)])
+def test_up_to_2_0_0_the_end_of_an_epoch_before_the_first_was_not_known(asked, answer):
+    assert epochs((2, 6), (3, 8), (5, 11)).end_of(asked, 20, before_first=False) == answer
+
+
 def test_without_epochs_no_end_is_known():
     assert epochs().end_of(0, 20) == UNDEFINED
 
