@@ -360,6 +360,11 @@ class Partition:
 
     # -- what followers do ------------------------------------------------------------------
 
+    @property
+    def followed(self) -> int | None:
+        """The leader that it follows; None if it follows none."""
+        return self.leader if self.role is ReplicaRole.FOLLOWER else None
+
     def _follows(self, leader_epoch: int) -> bool:
         return (self.role, self.leader_epoch) == (ReplicaRole.FOLLOWER, leader_epoch)
 

@@ -169,10 +169,10 @@ class Replicas:
     async def _follow(self, replica: Partition, state: LeaderAndIsrPartitionState, leader: Address) -> None:
         """Follow a leader that is live. Of one that is not, or of none, nothing can be fetched, and nothing changes (as
         in the original)."""
-        same_leader = (replica.role, replica.leader) == (ReplicaRole.FOLLOWER, state.leader)
+        followed = replica.followed
         self._fetchers.stop(replica.partition)
         await replica.follow(state)
-        self._fetchers.follow(replica, state.leader, leader, state.leader_epoch, same_leader=same_leader)
+        self._fetchers.follow(replica, state.leader, leader, state.leader_epoch, followed=followed)
 
     def _failed(self, partition: TopicPartition, error: Exception) -> ErrorCode:
         self._warn(f"an order for {partition.topic}-{partition.partition} failed: {type(error).__name__}: {error}")

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import permutations
 from typing import Generic, NamedTuple, TypeVar
 
-from rebalance_lab.broker.replication.fetcher import FetchState
+from rebalance_lab.broker.replication.fetch_state import FetchState
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.explore.control import Control, ControlSteps, renamed_control, sent_again, without_old_orders
 from rebalance_lab.explore.replica import AnswerKind, Isr, Order, Replica, ReplicaSteps, Role, renamed, shape

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, EpochEnd, EpochStart, LeaderEpochs
-from rebalance_lab.broker.replication.fetcher import FetchState
+from rebalance_lab.broker.replication.fetch_state import FetchState, first_state
 from rebalance_lab.broker.replication.fetches import FetchAnswer, conclude
 from rebalance_lab.broker.replication.leadership import (
     UNKNOWN_OFFSET,
@@ -162,12 +162,11 @@ class ReplicaSteps:
         replica = self._left_behind(replica)
         if order.leader == me:
             return self._leading(me, replica, order)
-        same_leader = (replica.role, replica.leader) == (Role.FOLLOWER, order.leader)
+        followed = replica.leader if replica.role is Role.FOLLOWER else None
         following = replica._replace(
             role=Role.FOLLOWER, leader_epoch=order.leader_epoch, leader=order.leader, led=None, answer=None
         )
-        truncates = self.rules.truncates_first(has_epochs=bool(replica.epochs), same_leader=same_leader)
-        state = FetchState.TRUNCATING if truncates else FetchState.FETCHING
+        state = first_state(self.rules, leader=order.leader, followed=followed, has_epochs=bool(replica.epochs))
         return self._without_question(following._replace(fetching=state))
 
     def _leading(self, me: int, replica: Replica, order: Order) -> Replica:

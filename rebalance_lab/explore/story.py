@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, LeaderEpochs
-from rebalance_lab.broker.replication.fetcher import FetchState
+from rebalance_lab.broker.replication.fetch_state import FetchState
 from rebalance_lab.explore.control import Control
 from rebalance_lab.explore.model import Partition, State, Step, StepKind
 from rebalance_lab.explore.properties import Property

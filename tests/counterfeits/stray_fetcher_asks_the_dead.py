@@ -18,7 +18,7 @@ async def beside(self: Replicas, replica: Partition, state: LeaderAndIsrPartitio
         await _follow(self, replica, state, leader)
         return
     await replica.follow(state)
-    self._fetchers.follow(replica, state.leader, leader, state.leader_epoch, same_leader=False)
+    self._fetchers.follow(replica, state.leader, leader, state.leader_epoch, followed=None)
 
 
 def honest(seed: int) -> History:

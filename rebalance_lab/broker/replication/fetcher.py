@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Protocol
 
 from rebalance_lab.assignors import TopicPartition
@@ -16,6 +15,7 @@ from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, E
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.observe import Observe
+from rebalance_lab.broker.replication.fetch_state import FETCH_TRANSITIONS, FetchState, first_state
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.replication.truncation import (
     Truncation,
@@ -40,25 +40,6 @@ from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import (
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 from rebalance_lab.world.network import Address, Connection, Network, NetworkError
-
-
-class FetchState(Enum):
-    """- TRUNCATING: the log may have records that the leader has not.
-    - FETCHING: it is a prefix of the leader's, or fetches find out where it is not.
-    - FAILED: nothing more is fetched until the controller gives the replica a role again.
-    """
-
-    TRUNCATING = "truncating"
-    FETCHING = "fetching"
-    FAILED = "failed"
-
-
-#: state -> the states it may change to. A log that needs more than one cut stays in TRUNCATING.
-FETCH_TRANSITIONS: dict[FetchState, frozenset[FetchState]] = {
-    FetchState.TRUNCATING: frozenset(FetchState),
-    FetchState.FETCHING: frozenset({FetchState.FETCHING, FetchState.FAILED}),
-    FetchState.FAILED: frozenset(),
-}
 
 
 class IllegalFetchTransition(Exception):
@@ -458,12 +439,11 @@ class ReplicaFetchers:
                 self._fetchers.clear()
 
     def follow(
-        self, follower: Follower, leader: int, address: Address, leader_epoch: int, *, same_leader: bool
+        self, follower: Follower, leader: int, address: Address, leader_epoch: int, *, followed: int | None
     ) -> None:
-        """Fetch for a replica from broker `leader`. `same_leader`: it has followed this leader in the epoch before."""
+        """Fetch for a replica from broker `leader`. `followed`: see `first_state`."""
         has_epochs = follower.log.leader_epoch != UNDEFINED_EPOCH
-        truncates = self._rules.truncates_first(has_epochs=has_epochs, same_leader=same_leader)
-        state = FetchState.TRUNCATING if truncates else FetchState.FETCHING
+        state = first_state(self._rules, leader=leader, followed=followed, has_epochs=has_epochs)
         self._add(Following(follower, leader_epoch, state), leader, address)
 
     def stop(self, partition: TopicPartition) -> None:

@@ -71,13 +71,6 @@ class ReplicationRules(StrEnum):
         (0.8.2; later only if the leader's log starts behind it)."""
         return self is ReplicationRules.HIGH_WATERMARK
 
-    def truncates_first(self, *, has_epochs: bool, same_leader: bool) -> bool:
-        """Whether a new follower truncates its log before it fetches. `has_epochs`: its log has leader epochs.
-        `same_leader`: it has followed this leader in the epoch before."""
-        if same_leader and self.resumes_after_same_leader:
-            return False
-        return not (self.truncates_on_fetch and has_epochs)
-
 
 class IsrWriter(StrEnum):
     """Which broker writes a change of the ISR: the controller, as from Kafka 2.7 on, or the leader, as before."""

@@ -21,7 +21,8 @@ from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.log.names import HIGH_WATERMARKS
 from rebalance_lab.broker.observe import unobserved
 from rebalance_lab.broker.partition import Partition, ReplicaContext, ReplicaRole
-from rebalance_lab.broker.replication.fetcher import FetchConfig, FetchState, Following, ReplicaFetcher, Source
+from rebalance_lab.broker.replication.fetch_state import FetchState, first_state
+from rebalance_lab.broker.replication.fetcher import FetchConfig, Following, ReplicaFetcher, Source
 from rebalance_lab.broker.replication.isr_changes import IsrWritten
 from rebalance_lab.broker.replication.leadership import Lag, Leadership
 from rebalance_lab.broker.replication.rules import ReplicationRules
@@ -131,10 +132,10 @@ class Replicas:
         if leader == me:
             await replica.lead(state)
             return
-        same_leader = (replica.role, replica.leader) == (ReplicaRole.FOLLOWER, leader)
+        followed, has_epochs = replica.followed, replica.log.leader_epoch >= 0
         await replica.follow(state)
-        truncates = self.rules.truncates_first(has_epochs=replica.log.leader_epoch >= 0, same_leader=same_leader)
-        following = Following(replica, leader_epoch, FetchState.TRUNCATING if truncates else FetchState.FETCHING)
+        fetching = first_state(self.rules, leader=leader, followed=followed, has_epochs=has_epochs)
+        following = Following(replica, leader_epoch, fetching)
         fetcher = Fetcher(
             self.world.kernel,
             SimpleNamespace(),
@@ -148,7 +149,7 @@ class Replicas:
         fetcher.replicas = self
         fetcher.add(following)
         self.fetchers[me] = fetcher, following
-        if truncates and not (self.rules.asks_for_epochs and replica.log.leader_epoch >= 0):
+        if fetching is FetchState.TRUNCATING and not (self.rules.asks_for_epochs and has_epochs):
             await fetcher._truncate([following])
 
     async def ask(self, me: int, *, lost: bool) -> None:

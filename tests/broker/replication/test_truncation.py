@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lab.broker.log.epochs import EpochEnd
-from rebalance_lab.broker.replication.fetcher import FETCH_TRANSITIONS, FetchState, Following, IllegalFetchTransition
+from rebalance_lab.broker.replication.fetch_state import FETCH_TRANSITIONS, FetchState, first_state
+from rebalance_lab.broker.replication.fetcher import Following, IllegalFetchTransition
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.replication.truncation import (
     Truncation,
@@ -79,7 +80,7 @@ def test_who_truncates_before_it_fetches() -> None:
         for each in ReplicationRules
         for has_epochs in (False, True)
         for same in (False, True)
-        if each.truncates_first(has_epochs=has_epochs, same_leader=same)
+        if first_state(each, leader=1, followed=1 if same else None, has_epochs=has_epochs) is FetchState.TRUNCATING
     }
     asking = {(name, has, same) for name in ("kip-101", "kip-279") for has in (False, True) for same in (False, True)}
     fetching = {(name, False, same) for name in ("kip-320-first-try", "kip-320") for same in (False, True)}
