@@ -54,7 +54,7 @@ def conclude(
     log. `end_of(epoch)`: what this log answers about an epoch. `counts_diverging`: True plants a bug: a fetch counts
     although the logs part, as in 2.7.0, 2.7.1 and 2.8.0 (KAFKA-13141).
     """
-    if offset < start_offset:
+    if offset < start_offset:  # whether the logs part or not (KAFKA-12996)
         return _OUT_OF_RANGE
     if last_epoch != UNDEFINED_EPOCH:
         try:
