@@ -1,5 +1,6 @@
 """early_shrink: a leader that notes that a follower has caught up when it joins, and not when it fetches."""
 
+from typing import Any
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
@@ -18,8 +19,8 @@ def fetched(self: FollowerState, offset: int, leader_end: int, now_us: int) -> N
     self.leader_end_then = max(self.leader_end_then, leader_end)
 
 
-def with_joined(self: Leadership, follower: int, high_watermark: int) -> tuple[int, ...] | None:
-    isr = _with_joined(self, follower, high_watermark)
+def with_joined(self: Leadership, follower: int, **leader: Any) -> tuple[int, ...] | None:
+    isr = _with_joined(self, follower, **leader)
     if isr is not None:
         self._followers[follower].caught_up_us = self._followers[follower].fetched_us
     return isr
