@@ -215,6 +215,7 @@ OF_TRIALS_ONLY = {
     "lab_assumes_whole_isr",
     "lab_commits_alone",
     "lab_counts_diverging",
+    "lab_ignores_min_isr",
     "lab_leads_as_first_of_isr",
     "lab_leader_grace",
     "lab_joins_caught_up",

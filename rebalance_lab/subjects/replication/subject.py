@@ -44,7 +44,7 @@ from rebalance_lab.world.kafka.jars import Role
 
 #: What every scenario of this subject has.
 COMMON: tuple[Parameter, ...] = (
-    Parameter("brokers", 3, "", "brokers, each with a replica", 1, maximum=9),
+    Parameter("brokers", 3, "", "brokers; some scenarios leave one without a replica", 1, maximum=9),
     Parameter("messages", 200, "", "records that the client writes", 1, maximum=1_000_000),
     Parameter("min_isr", 2, "", "min.insync.replicas", 1, maximum=9),
     Parameter("unclean", False, "", "unclean.leader.election.enable"),
