@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.intervals import NO_PARTITION
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.spans import Row, row_of
-from rebalance_lab.report.text import listed, members_named, moment, partitions_named, seconds
+from rebalance_lab.report.text import listed, members_named, moment, partitions_named, seconds, times
 
-#: Up to so many faults are described one by one; more are counted by kind.
-TOLD_SINGLY = 3
+#: Up to so many faults are told one by one, in the order of time; more are counted by kind.
+TOLD_SINGLY = 8
+#: More than so many that begin at once are counted by kind, too.
+TOLD_SINGLY_AT_ONCE = 3
 #: Faults that begin within this time count as simultaneous.
 AT_ONCE_US = 300_000
 
@@ -19,23 +23,27 @@ def deeds(scene: Scene) -> str:
     faults = scene.faults
     if not faults:
         return "nothing is done to them"
-    if len(faults) <= TOLD_SINGLY:
+    begin_us, end_us = faults[0].began_us, faults[-1].began_us
+    at_once = end_us - begin_us <= AT_ONCE_US
+    if len(faults) <= (TOLD_SINGLY_AT_ONCE if at_once else TOLD_SINGLY):
         return "; ".join(_deed(scene, fault, first=nth == 0) for nth, fault in enumerate(faults))
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
         kinds.setdefault(fault.kind.suffers, []).append(fault)
-    told = listed([_several(suffers, alike) for suffers, alike in kinds.items()])
-    begin_us, end_us = faults[0].began_us, faults[-1].began_us
-    if end_us - begin_us <= AT_ONCE_US:
+    told = listed([_several(alike) for alike in kinds.values()])
+    if at_once:
         return f"at {moment(begin_us)}, all at once, {told}"
-    return f"one after another, from {moment(begin_us)} to {moment(end_us)}, {told}"
+    return f"between {moment(begin_us)} and {moment(end_us)}, {told}"
 
 
-def _several(suffers: str, alike: list[Fault]) -> str:
+def _several(alike: list[Fault]) -> str:
+    """Faults of one kind. The peers of links are named where all are links of one node."""
     targets = list(dict.fromkeys(fault.target for fault in alike))
-    if len(targets) == 1:
-        return f"{targets[0]} {suffers}" + (f" {len(alike)} times" if len(alike) > 1 else "")
-    return f"{members_named(targets)} {alike[0].kind.many}"
+    if len(targets) > 1:
+        return f"{members_named(targets)} {alike[0].kind.many}"
+    peers = sorted({fault.peer for fault in alike if fault.peer is not None})
+    suffers = replace(alike[0], peer=members_named(peers) if peers else None).suffers
+    return f"{targets[0]} {suffers}" + (f" {times(len(alike))}" if len(alike) > 1 else "")
 
 
 def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:

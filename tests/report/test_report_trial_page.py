@@ -103,9 +103,9 @@ class TestStories:
     def test_of_many_changes(self) -> None:
         told = story("herd")
         assert re.fullmatch(
-            r"m1 to m8 share 6 partitions \(2 of them get none\) on a simulated ZooKeeper; one after another, "
-            r"from 1\.\d+ s to 10\.\d+ s, m9 and m10 join, m9 leaves cleanly, m10 is killed, broker 1 comes and "
-            r"broker 1 goes\.",
+            r"m1 to m8 share 6 partitions \(2 of them get none\) on a simulated ZooKeeper; at 1\.\d+ s m9 joins; "
+            r"at 2\.\d+ s m9 leaves cleanly; at 4\.\d+ s m10 joins; at 6\.\d+ s m10, owner of t1/0, is killed; "
+            r"at 9\.\d+ s broker 1 comes; at 10\.\d+ s broker 1 goes\.",
             told[0],
         )
         assert re.match(r"ZooKeeper sends \d+ notifications, and this sets off \d+ rebalances, in which", told[1])

@@ -126,7 +126,7 @@ def _fault(scene: Scene, fault: Fault) -> Subject:
         or (event.kind is not Kind.FAULT_BEGAN and fault.began_us <= scene.since_start(event) < scene.closing_us)
     ]
     near = _near(scene, keys, _rest_after(scene, last_us))
-    title = f"Around the first fault: {fault.target} {fault.kind.suffers}"
+    title = f"Around the first fault: {fault.target} {fault.suffers}"
     return Subject(title, tuple(keys), frozenset(), near, near, None, None)
 
 
@@ -138,7 +138,7 @@ def _change(scene: Scene) -> Subject | None:
         return None
     key = next(event for event in scene.events if event.id == change.event)
     near = ((max(change.began_us - LEAD_US, 0), _rest_after(scene, change.began_us)),)
-    title = f"Around the first change: {change.target} {change.kind.suffers}"
+    title = f"Around the first change: {change.target} {change.suffers}"
     return Subject(title, (key,), frozenset(), near, near, None, None)
 
 

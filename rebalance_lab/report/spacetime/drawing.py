@@ -259,7 +259,7 @@ def _faults(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list
             continue
         top, bottom = timeline.y(fault.began_us), timeline.y(end_us)
         kind = "fault" if fault.doubt is None else "unproven"
-        told = f"{fault.target} {fault.kind.suffers}, from {exact_moment(fault.began_us)} s"
+        told = f"{fault.target} {fault.suffers}, from {exact_moment(fault.began_us)} s"
         stripes.append(Stripe(kind, lane.left + 2, top, lane.width - 6, round(bottom - top, 1), None, told))
     return stripes
 

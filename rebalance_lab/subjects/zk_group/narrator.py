@@ -5,7 +5,7 @@ from __future__ import annotations
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.rebalances import AttemptFailure, RebalanceOutcome
-from rebalance_lab.report.deeds import TOLD_SINGLY, held
+from rebalance_lab.report.deeds import held
 from rebalance_lab.report.narrator import Mark, Narrator
 from rebalance_lab.report.scene import Scene, SessionEnd
 from rebalance_lab.report.spans import Row, row_of
@@ -14,13 +14,15 @@ from rebalance_lab.report.text import ROWS, count, listed, members_named, moment
 
 #: How a member's warning begins that says that there are more members than partitions.
 IDLE = "No broker partitions consumed"
+#: After more faults than these, the number of rebalances is told instead of what became of the first fault's victim.
+FEW_FAULTS = 3
 
 
 class GroupNarrator(Narrator):
     """Of the consumer group of Kafka 0.8."""
 
     def followed(self, scene: Scene) -> str | None:
-        many = len(scene.faults) > TOLD_SINGLY
+        many = len(scene.faults) > FEW_FAULTS
         return _rebalances(scene) if many else session(scene, _znodes) or _rebalances(scene)
 
     def middle(self, scene: Scene) -> str | None:
