@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 from led_story import LedPartition
+from log_story import Logs
+from write_story import Writes
 
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.history.events import Kind
@@ -13,7 +15,7 @@ from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.scene import build_scene
 
 
-class Told(LedPartition):
+class Told(LedPartition, Logs, Writes):
     """Brokers 1 and 2 have the partition; broker 3 is the controller."""
 
     def __init__(self) -> None:
@@ -32,6 +34,15 @@ class Told(LedPartition):
         trial = msgspec.structs.replace(history.trial, subject="replication", rules="kip-320")
         told = History(trial, history.events)
         return narrator_of("replication").tell(build_scene(told, intervals_of(told)))
+
+    def phase_closing(self, ms: float) -> None:
+        """The runner takes the brokers down: b1 first, and what it led and controlled goes to others."""
+        self.phase(ms, "closing")
+        self.deposed(ms + 30, 3)
+        self.elected(ms + 40, 2, 2)
+        self.state(ms + 50, 2, 1, 2)
+        self.leads(ms + 60, 2, 1, 2)
+        self.cut(ms + 60, 1, 5, 3)
 
     def deeds(self) -> str:
         return self.story()[1]
@@ -80,3 +91,69 @@ class TestDeeds:
         for nth in range(4):
             told.killed(1000 + nth, f"b{nth % 2 + 1}")
         assert told.deeds() == "At 1.00 s, all at once, b1 and b2 are killed."
+
+
+class TestClosing:
+    def test_what_changes_while_the_brokers_are_taken_down_is_not_told(self) -> None:
+        told = Told()
+        told.phase_closing(4200)
+        assert told.story() == (
+            "Brokers b1 and b2 have replicas of t/0, and b1 leads first; nothing is written.",
+            "Nothing is done to them.",
+            "Nothing is read in the end, so nobody knows what is left.",
+        )
+
+    def test_what_changed_before_is_told(self) -> None:
+        told = Told()
+        told.deposed(1000, 3)
+        told.elected(1010, 2, 2)
+        told.state(1020, 2, 1, 2)
+        told.leads(1030, 2, 1, 2)
+        told.phase(4200, "closing")
+        assert told.story()[1:3] == (
+            "Nothing is done to them; after b3, the controller is b2 from 1.01 s.",
+            "The next leader is b2 from 1.03 s.",
+        )
+
+    def test_a_read_of_the_instant_in_which_closing_begins_is_told(self) -> None:
+        """Virtual time stands still between them."""
+        told = Told()
+        told.wrote(1000, 1, 0)
+        told.read(4199, (0, 1))
+        told.phase(4200, "closing")
+        assert told.story()[-1] == "In the end a reader finds 1 record; all 1 that were acknowledged are there."
+
+
+class TestCounts:
+    @pytest.mark.parametrize(
+        ("values", "said"),
+        [
+            ([1, 2], ""),
+            ([1, 1, 2], "; 1 record is in the log twice"),
+            ([1, 1, 2, 2], "; 2 records are in the log twice"),
+            ([1, 1, 1, 2], "; 1 record is in the log 3 times"),
+            ([1, 1, 1, 2, 2], "; 1 record is in the log twice and 1 record is in the log 3 times"),
+        ],
+    )
+    def test_records_that_are_in_the_log_several_times(self, values: list[int], said: str) -> None:
+        told = Told()
+        told.wrote(1000, 1, 0)
+        told.wrote(1010, 2, values.index(2))
+        told.read(2000, *enumerate(values))
+        found = f"In the end a reader finds {len(values)} records; all 2 that were acknowledged are there"
+        assert told.story()[-1] == f"{found}{said}."
+
+    def test_of_one_truncation_the_records_are_counted(self) -> None:
+        told = Told()
+        told.cut(1000, 2, 5, 3)
+        assert told.story()[2] == ("To follow a leader, b2 cuts off 2 records, which the leader lacks or sends again.")
+
+    @pytest.mark.parametrize(("number", "who"), [(2, "b2 cuts"), (1, "b1 and b2 cut")])
+    def test_a_record_that_is_cut_off_twice_counts_twice(self, number: int, who: str) -> None:
+        told = Told()
+        told.cut(1000, 2, 5, 3)
+        told.cut(2000, number, 5, 4)
+        assert told.story()[2] == (
+            f"To follow a leader, {who} off what the leader lacks or sends again: "
+            "3 records in 2 truncations, each counted as often as it is cut off."
+        )

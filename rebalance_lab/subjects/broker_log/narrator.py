@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.checks import lost_write, poll_skip
 from rebalance_lab.checks.broker_names import broker_names
+from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.partition_states import lives
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import NO_PARTITION
 from rebalance_lab.history.reads import polls
 from rebalance_lab.history.replicas import FOLLOWS, LEADS, TRUNCATED, replica_reads
+from rebalance_lab.history.views import closing_phase
 from rebalance_lab.history.writes import PRODUCE, attempts, final_read, records_of
 from rebalance_lab.report.deeds import deeds
 from rebalance_lab.report.narrator import Narrator
@@ -44,15 +47,29 @@ NARRATOR = BrokerNarrator()
 
 def _story(scene: Scene) -> tuple[str, ...]:
     """In the order of time."""
-    history = History(scene.trial, scene.events)
+    history, ran = History(scene.trial, scene.events), _before_closing(scene)
     told = (
-        f"{_cast(scene)}; {_writes(history)}.",
-        starting(f"{'; '.join(each for each in (deeds(scene), _controllers(scene)) if each)}."),
-        _leaders(scene, history),
-        _truncations(scene),
+        f"{_cast(ran)}; {_writes(history)}.",
+        starting(f"{'; '.join(each for each in (deeds(ran), _controllers(ran)) if each)}."),
+        _leaders(ran, History(ran.trial, ran.events)),
+        _truncations(ran),
         _end(history),
     )
     return tuple(each for each in told if each)
+
+
+def _before_closing(scene: Scene) -> Scene:
+    """The scene without what happens while the runner takes the brokers down: leaders and controllers that change then
+    are no part of the trial. The registry's times may be TOLERANCE_US early."""
+    if closing_phase(History(scene.trial, scene.events)) is None:
+        return scene
+    until_us = dict.fromkeys(Layer, scene.closing_us) | {Layer.REGISTRY: scene.closing_us - TOLERANCE_US}
+    return replace(
+        scene,
+        events=tuple(each for each in scene.events if scene.since_start(each) < until_us[each.layer]),
+        spans=tuple(each for each in scene.spans if each.begin_us < until_us[each.layer]),
+        faults=tuple(each for each in scene.faults if each.began_us < until_us[Layer.FAULT]),
+    )
 
 
 def _of(scene: Scene, *kinds: Kind) -> list[Event]:
@@ -206,9 +223,12 @@ def _truncations(scene: Scene) -> str | None:
     if not cuts:
         return None
     names = sorted({event.actor for event in cuts})
-    does = "cuts" if len(names) == 1 else "cut"
     records = count(sum(map(_cut, cuts)), "record")
-    return f"To follow a leader, {members_named(names)} {does} off {records} that the leader lacks or sends again."
+    if len(cuts) == 1:
+        return f"To follow a leader, {names[0]} cuts off {records}, which the leader lacks or sends again."
+    what = f"{'cuts' if len(names) == 1 else 'cut'} off what the leader lacks or sends again"
+    told = f"{records} in {count(len(cuts), 'truncation')}, each counted as often as it is cut off"
+    return f"To follow a leader, {members_named(names)} {what}: {told}."
 
 
 def _cut(event: Event) -> int:
@@ -229,10 +249,18 @@ def _end(history: History) -> str:
         )
     else:
         kept = f"all {acknowledged:,} that were acknowledged are there"
-    values = [value for _, value in records_of(read)]
-    extra = len(values) - len(set(values))
-    twice = f"; {count(extra, 'record')} {'is' if extra == 1 else 'are'} there again" if extra else ""
-    return f"{found}; {kept}{twice}{_replicas(list(replica_reads(history).values()))}{_along(history)}."
+    return f"{found}; {kept}{_repeated(read)}{_replicas(list(replica_reads(history).values()))}{_along(history)}."
+
+
+def _repeated(read: Event) -> str:
+    """How many records are in the log more than once, by the number of times."""
+    copies = Counter(value for _, value in records_of(read))
+    alike = Counter(number for number in copies.values() if number > 1)
+    told = [
+        f"{count(records, 'record')} {'is' if records == 1 else 'are'} in the log {times(number)}"
+        for number, records in sorted(alike.items())
+    ]
+    return f"; {listed(told)}" if told else ""
 
 
 def _along(history: History) -> str:
