@@ -48,24 +48,32 @@ def _several(alike: list[Fault]) -> str:
 
 def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
     length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
-    owned = [] if fault.kind.change and not first else held(scene, fault)
-    return f"at {moment(fault.began_us)} {fault.target}{_having(scene, owned)} {fault.suffers}{length}"
+    having = "" if fault.kind.change and not first else _having(scene, fault)
+    return f"at {moment(fault.began_us)} {fault.target}{having} {fault.suffers}{length}"
 
 
-def _having(scene: Scene, rows: list[Row]) -> str:
-    """`, owner of t1/0,` and the like."""
-    partitions = [row for row in rows if row.partition != NO_PARTITION]
-    told = [f"{scene.words.holder_noun} of {partitions_named(partitions)}"] if partitions else []
-    told += [f"the {row}" for row in rows if row.partition == NO_PARTITION]
+def _having(scene: Scene, fault: Fault) -> str:
+    """`, owner of t1/0,` and the like. What the victim does not believe to have, the registry alone gives it."""
+    rows, believed = held(scene, fault), held(scene, fault, Layer.BELIEF)
+    told = []
+    for partitions, by in (
+        ([row for row in rows if row in believed], ""),
+        ([row for row in rows if row not in believed], " according to ZooKeeper"),
+    ):
+        named = [row for row in partitions if row.partition != NO_PARTITION]
+        told += [f"{scene.words.holder_noun} of {partitions_named(named)}{by}"] if named else []
+        told += [f"the {row}{by}" for row in partitions if row.partition == NO_PARTITION]
     return f", {listed(told)}," if told else ""
 
 
-def held(scene: Scene, fault: Fault) -> list[Row]:
-    """The partitions that the victim owned in the registry when the fault began."""
+def held(scene: Scene, fault: Fault, layer: Layer = Layer.REGISTRY) -> list[Row]:
+    """The partitions that the victim had, by a layer, when the fault began."""
     return sorted(
         row_of(span)
         for span in scene.spans
-        if span.layer is Layer.REGISTRY
+        if span.layer is layer
         and span.member in (fault.member, fault.target)
-        and span.begin_us <= fault.began_us < span.end_us
+        and span.begin_us <= fault.began_us
+        # A kill ends what its victim believes.
+        and (fault.began_us < span.end_us or (layer is Layer.BELIEF and fault.began_us == span.end_us))
     )

@@ -20,6 +20,7 @@ class Told(LedPartition, Logs, Writes):
 
     def __init__(self) -> None:
         super().__init__()
+        self.controls(15, 3, 1)
         self.leads(40, 1, 0, 1, 2)
         self.follows(40, 2, 1, 0)
 
@@ -43,6 +44,11 @@ class Told(LedPartition, Logs, Writes):
         self.state(ms + 50, 2, 1, 2)
         self.leads(ms + 60, 2, 1, 2)
         self.cut(ms + 60, 1, 5, 3)
+
+    def fails_over(self, elected_ms: float, leader: int, leader_epoch: int) -> None:
+        """The registry names a leader, which hears of it 10 ms later."""
+        self.state(elected_ms, leader, leader_epoch, 1, 2)
+        self.leads(elected_ms + 10, leader, leader_epoch, 1, 2)
 
     def deeds(self) -> str:
         return self.story()[1]
@@ -91,6 +97,63 @@ class TestDeeds:
         for nth in range(4):
             told.killed(1000 + nth, f"b{nth % 2 + 1}")
         assert told.deeds() == "At 1.00 s, all at once, b1 and b2 are killed."
+
+
+class TestLeaders:
+    def test_of_one_that_dies_before_it_leads(self) -> None:
+        told = Told()
+        told.killed(4120, "b1")
+        told.state(6100, 2, 1, 1, 2)
+        told.killed(6101, "b2")
+        told.restarted(7000, 1)
+        told.state(8100, 1, 2, 1)
+        told.leads(8110, 1, 2, 1)
+        before, after = told.story()[1:3]
+        assert "at 6.10 s b2, leader of t/0 according to ZooKeeper, is killed" in before
+        assert after == (
+            "For 3.99 s no broker leads t/0; b2 is elected at 6.10 s and dies before it leads; b1 leads from 8.11 s."
+        )
+
+    def test_of_one_that_is_dead_when_it_is_elected(self) -> None:
+        told = Told()
+        told.killed(5000, "b2")
+        told.state(6100, 2, 1, 1, 2)
+        told.restarted(7000, 2)
+        told.fails_over(8100, 1, 2)
+        assert told.story()[2] == "b2 is elected at 6.10 s, when it is dead already."
+
+    def test_of_one_that_does_not_hear_of_it(self) -> None:
+        told = Told()
+        told.state(6100, 2, 1, 1, 2)
+        told.fails_over(8100, 1, 2)
+        assert told.story()[2] == "b2 is elected at 6.10 s and does not lead."
+
+    def test_of_one_that_hears_of_a_later_epoch_of_its_own(self) -> None:
+        """The state changes again before the order arrives, with the same leader."""
+        told = Told()
+        told.state(6100, 2, 1, 1, 2)
+        told.state(6105, 2, 2, 2)
+        told.leads(6110, 2, 2, 2)
+        assert told.story()[2] == "The next leader is b2 from 6.11 s."
+
+    def test_no_leader_is_none_that_does_not_lead(self) -> None:
+        told = Told()
+        told.killed(5000, "b1")
+        told.state(6000, -1, 1, 1)
+        told.restarted(7000, 1)
+        told.fails_over(7100, 1, 2)
+        assert told.story()[2].endswith("; b1 leads again from 7.11 s.")
+
+    def test_of_many_those_that_do_not_lead_are_counted(self) -> None:
+        told = Told()
+        for nth in range(4):
+            told.fails_over(1000 * (nth + 1), 2 - nth % 2, nth + 1)
+        told.state(5000, 2, 5, 1, 2)
+        told.state(6000, 1, 6, 1, 2)
+        told.state(7000, 2, 7, 1, 2)
+        assert told.story()[2] == (
+            "The leader changes 4 times; 3 times a broker is elected that does not lead; the last is b1, from 4.01 s."
+        )
 
 
 class TestClosing:

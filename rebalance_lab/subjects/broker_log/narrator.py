@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
+from typing import NamedTuple
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.checks import lost_write, poll_skip
@@ -15,7 +16,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.partition_states import lives
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import NO_PARTITION
+from rebalance_lab.history.intervals import KILL, NO_PARTITION
 from rebalance_lab.history.reads import polls
 from rebalance_lab.history.replicas import FOLLOWS, LEADS, TRUNCATED, replica_reads
 from rebalance_lab.history.views import closing_phase
@@ -26,6 +27,7 @@ from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, starting, times
 from rebalance_lab.subjects.broker_log.holdings import CONTROLLERSHIP
+from rebalance_lab.wire.cluster import NO_LEADER
 
 #: Up to so many leaders are named one after another.
 LEADERS_TOLD = 4
@@ -143,7 +145,7 @@ def _controllers(scene: Scene) -> str | None:
 
 def _leaders(scene: Scene, history: History) -> str | None:
     """Who leads after the first leader, how it was elected, and for how long nobody led."""
-    told = [each for each in (_without_leader(scene), _next_leaders(scene), _unclean(history)) if each]
+    told = [each for each in (_without_leader(scene), _next_leaders(scene, history), _unclean(history)) if each]
     return starting(f"{'; '.join(told)}.") if told else None
 
 
@@ -175,35 +177,86 @@ def _unclean(history: History) -> str | None:
     return f"{who} {'was' if len(set(found)) == 1 else 'were'} not in the ISR when elected" if found else None
 
 
-def _next_leaders(scene: Scene) -> str | None:
-    changed = {row: found for row in _rows(scene) if (found := _changes(scene, row))}
-    if len(changed) > PARTITIONS_TOLD:
-        changes = sum(map(len, changed.values()))
-        return f"the leaders of {partitions_named(changed)} change {times(changes)} in all"
-    alone = len(_rows(scene)) == 1
-    return "; ".join(_succession(scene, row, found, alone=alone) for row, found in changed.items()) or None
+class Turn(NamedTuple):
+    """From `at_us` on a broker leads a partition; or, if `fate` says why not, is elected then and does not lead."""
+
+    at_us: int
+    name: str
+    fate: str = ""
 
 
-def _changes(scene: Scene, row: Row) -> list[Event]:
+def _next_leaders(scene: Scene, history: History) -> str | None:
+    rows, unled = _rows(scene), _unled(scene, history)
+    turns = {row: found for row in rows if (found := sorted((*_changes(scene, row), *unled.get(row, ()))))}
+    if len(turns) > PARTITIONS_TOLD:
+        return _counted(list(chain(*turns.values())), f"the leaders of {partitions_named(turns)} change", " in all")
+    return "; ".join(_succession(scene, row, found, alone=len(rows) == 1) for row, found in turns.items()) or None
+
+
+def _changes(scene: Scene, row: Row) -> list[Turn]:
     """Where a broker leads a partition after another one, or after its own death."""
     leaders = [event for event in _of(scene, LEADS) if _partition(event) == row]
     return [
-        after for before, after in pairwise(leaders) if after.actor != before.actor or _restarted(scene, before, after)
+        Turn(scene.since_start(after), after.actor)
+        for before, after in pairwise(leaders)
+        if after.actor != before.actor or _restarted(scene, before, after)
     ]
 
 
-def _succession(scene: Scene, row: Row, changes: Sequence[Event], *, alone: bool) -> str:
+def _unled(scene: Scene, history: History) -> dict[Row, list[Turn]]:
+    """The brokers that the registry names as leaders, and that do not lead before it names another, or none."""
+    names = broker_names(history)
+    led = {(_partition(event), event.actor, event.of("leader_epoch")) for event in _of(scene, LEADS)}
+    found: dict[Row, list[Turn]] = {}
+    for place, states in lives(history):
+        row = Row("", *place)
+        runs = [list(its) for _, its in groupby(states, key=lambda each: each[1].leader)]
+        begins_us = [scene.since_start(its[0][0]) for its in runs]
+        for its, at_us, until_us in zip(runs, begins_us, [*begins_us[1:], scene.closing_us], strict=True):
+            leader = its[0][1].leader
+            name = names.get(leader, f"broker {leader}")
+            if leader != NO_LEADER and not any((row, name, state.leader_epoch) in led for _, state in its):
+                found.setdefault(row, []).append(Turn(at_us, name, _fate(scene, name, at_us, until_us)))
+    return found
+
+
+def _fate(scene: Scene, name: str, at_us: int, until_us: int) -> str:
+    """Why a broker does not lead that is elected at `at_us`, until the registry names another at `until_us`."""
+    kills = [fault for fault in scene.faults if fault.kind.name == KILL and fault.target == name]
+    if any(fault.began_us < at_us < scene.back_us(fault) for fault in kills):
+        return ", when it is dead already"
+    died = any(at_us <= fault.began_us < until_us for fault in kills)
+    return " and dies before it leads" if died else " and does not lead"
+
+
+def _succession(scene: Scene, row: Row, turns: Sequence[Turn], *, alone: bool) -> str:
     """Who leads a partition after its first leader. `alone`: there is no other partition to be told from."""
     of_row, the_row = ("", "") if alone else (f" of {row}", f" {row}")
-    moments = [moment(scene.since_start(each)) for each in changes]
-    if len(changes) > LEADERS_TOLD:
-        last = f"the last is {changes[-1].actor}, from {moments[-1]}"
-        return f"the leader{of_row} changes {times(len(changes))}; {last}"
+    moments = [moment(each.at_us) for each in turns]
+    if len(turns) > LEADERS_TOLD:
+        last = [f"the last is {each.name}, from {moment(each.at_us)}" for each in turns if not each.fate][-1:]
+        return "; ".join([_counted(turns, f"the leader{of_row} changes"), *last])
+    if any(each.fate for each in turns):
+        as_leader = "" if alone else f" leader of {row}"
+        return "; ".join(
+            f"{name} is elected{as_leader} at {moment(at_us)}{fate}"
+            if fate
+            else f"{name} leads{the_row} from {moment(at_us)}"
+            for at_us, name, fate in turns
+        )
     if len({event.actor for event in _of(scene, LEADS) if _partition(event) == row}) == 1:
-        return f"{changes[0].actor} leads{the_row} again from {listed(moments)}"
-    told = [f"{each.actor} from {at}" for each, at in zip(changes, moments, strict=True)]
+        return f"{turns[0].name} leads{the_row} again from {listed(moments)}"
+    told = [f"{each.name} from {at}" for each, at in zip(turns, moments, strict=True)]
     leaders, are = ("leader", "is") if len(told) == 1 else ("leaders", "are")
     return f"the next {leaders}{of_row} {are} {listed(told)}"
+
+
+def _counted(turns: Sequence[Turn], change: str, among: str = "") -> str:
+    """Many turns. `change`: subject and verb of the sentence; `among`: how the changes are counted."""
+    unled = sum(bool(each.fate) for each in turns)
+    told = [f"{change} {times(len(turns) - unled)}{among}"] if unled < len(turns) else []
+    told += [f"{times(unled)} a broker is elected that does not lead"] if unled else []
+    return "; ".join(told)
 
 
 def _restarted(scene: Scene, before: Event, after: Event) -> bool:
