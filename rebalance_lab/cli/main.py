@@ -167,13 +167,19 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, Failure):
         return _fail(named(str(error), error.__cause__))
     if isinstance(error, TyperException):
-        return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {NAME} --help)")
+        return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {_path_of(error)} --help)")
     log.debug("the command failed", exc_info=error)
     try:
         why = str(error).partition("\n")[0]
     except Exception:  # as of Spark's errors, once Spark is gone
         why = "it does not say why"
     return _fail(named(f"unexpected {type(error).__name__}: {why}; {NAME} -v shows where it was raised"))
+
+
+def _path_of(error: TyperException) -> str:
+    """The command that refuses its arguments, as it is typed: `rebalance-lab history show`."""
+    context = getattr(error, "ctx", None)
+    return NAME if context is None else context.command_path
 
 
 def _answered(code: int) -> int:

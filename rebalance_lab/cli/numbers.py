@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
 from rebalance_lab.kernel.numerals import number, whole_number
 
@@ -24,7 +25,17 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer's. Raises BadParameter for a text that is no number, where an option is one, and for an empty name
-        of a file or folder."""
+        of a file or folder. Every error names the command whose help is to be read (`ctx`)."""
+        try:
+            self._readable(ctx, args)
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            if getattr(error, "ctx", None) is None:  # as of an option without its value
+                cast(Any, error).ctx = ctx
+            raise
+
+    def _readable(self, ctx: Any, args: list[str]) -> None:
+        """Raises BadParameter; see `parse_args`."""
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for parameter in self.get_params(ctx):
             annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
@@ -37,4 +48,3 @@ class Command(TyperCommand):
                     read(text)
                 except ValueError:
                     raise typer.BadParameter(f"must be {what}", ctx=ctx, param=cast(Any, parameter)) from None
-        return super().parse_args(ctx, args)

@@ -365,7 +365,8 @@ def test_cores_are_of_this_machine_only(command: CommandLine, tmp_path) -> None:
 def test_a_spark_of_many_local_cores_is_refused(command: CommandLine, tmp_path: Path, arguments: list[str]) -> None:
     """It took three minutes to find that so many threads cannot be started."""
     told = command.refused(*arguments, "--store", tmp_path, "--master", "local[99999]")
-    assert told == "Invalid value for '--master': local[99999]: at most 256 local cores (see rebalance-lab --help)"
+    why = "Invalid value for '--master': local[99999]: at most 256 local cores"
+    assert told == f"{why} (see rebalance-lab {arguments[0]} --help)"
 
 
 def test_claims_say_when_nothing_was_tested(command: CommandLine, monkeypatch) -> None:

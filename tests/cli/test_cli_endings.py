@@ -347,7 +347,8 @@ def test_an_empty_name_is_not_the_current_folder(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, option: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = f"Invalid value for '{option}': is empty; name a file or folder (see rebalance-lab --help)"
+    why = "is empty; name a file or folder"
+    told = f"Invalid value for '{option}': {why} (see rebalance-lab {words} --help)"
     assert command.refused(*words.split(), f"{option}=") == told
     assert list(tmp_path.iterdir()) == []
 

@@ -49,7 +49,7 @@ def test_the_options_are_found() -> None:
 @pytest.mark.parametrize("text", ["1_0", "３", " 3", "inf"])
 def test_an_option_takes_no_other_number(command: CommandLine, words: str, option: str, whole: bool, text: str) -> None:
     what = "a whole number" if whole else "a number"
-    told = f"Invalid value for '{option}': must be {what} (see rebalance-lab --help)"
+    told = f"Invalid value for '{option}': must be {what} (see rebalance-lab {words} --help)"
     assert command.refused(*words.split(), f"{option}={text}") == told
 
 

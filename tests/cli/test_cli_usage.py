@@ -9,7 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from cli_tools import CommandLine
+from cli_tools import CommandLine, commands
 
 from rebalance_lab.cli.failures import Failure, exit_code, writable_store
 from rebalance_lab.cli.main import app
@@ -47,6 +47,28 @@ def test_help_texts_keep_their_line_breaks_on_80_columns() -> None:
         assert callback is not None
         text = inspect.getdoc(callback) or ""
         assert text and max(len(line) for line in text.splitlines()) <= 78, callback.__name__
+
+
+@pytest.mark.parametrize("words", [words for words, _ in commands()])
+def test_an_error_names_the_help_of_its_command(command: CommandLine, words: str) -> None:
+    assert command.refused(*words.split(), "--zzz") == (f"No such option: --zzz (see rebalance-lab {words} --help)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run zombie --world mars", "'containers' (see rebalance-lab run --help)"),
+        ("run zombie --store", "requires an argument (see rebalance-lab run --help)"),
+        ("explore --rules mine", "'kip-320' (see rebalance-lab explore --help)"),
+        ("history show", "Missing argument 'TRIAL' (see rebalance-lab history show --help)"),
+        ("history", "no command was given (see rebalance-lab history --help)"),
+        ("history shw", "Did you mean 'show'? (see rebalance-lab history --help)"),
+        ("fly", "No such command 'fly' (see rebalance-lab --help)"),
+        ("--daisies", "No such option: --daisies (see rebalance-lab --help)"),
+    ],
+)
+def test_so_does_every_other_error_of_usage(command: CommandLine, arguments: str, says: str) -> None:
+    assert command(*arguments.split()).err.endswith(f"{says}\n")
 
 
 def test_version(command: CommandLine) -> None:
