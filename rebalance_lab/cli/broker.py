@@ -28,6 +28,7 @@ from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.interruption import LAST_RESORT_S, SIGNALS
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.connection import ConnectionStory
+from rebalance_lab.trials.names import missing
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.network import CannotListen
 from rebalance_lab.world.ports import SessionEventKind
@@ -55,6 +56,9 @@ TOLD = {
 _OPTIONS = ("broker_id", "rack", "connect", "session_timeout_ms", "connection_timeout_ms")
 SETTINGS = {name: each for name, each in BROKER_SETTINGS.items() if each.field and each.field not in _OPTIONS}
 
+#: Which lists them.
+SETTINGS_PAGE = "docs/broker.md"
+
 BrokerSetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -69,7 +73,7 @@ def broker_configs(broker_id: int, rack: str | None, texts: Sequence[str] | None
     values: dict[str | None, Value] = {}
     for name, text in key_values(texts).items():
         if name not in SETTINGS:
-            raise Failure(f"--set {name}: there is no such setting; there are {', '.join(SETTINGS)}")
+            raise Failure(missing(f"--set {name}: there is no such setting", name, SETTINGS, all_by=SETTINGS_PAGE))
         try:
             values[SETTINGS[name].field] = SETTINGS[name].read(text)
         except InvalidSetting as error:

@@ -18,6 +18,7 @@ import msgspec
 
 from rebalance_lab.cli.failures import Failure
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.trials.names import missing, some_of
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.errors import BY_CODE
 
@@ -262,18 +263,13 @@ class Wanted:
         there = list(dict.fromkeys(event.actor for event in events))
         for actor in self.actors:
             if actor not in there:
-                raise Failure(f"no actor {actor} recorded an event; there are: {_named(there)}")
+                raise Failure(f"no actor {actor} recorded an event; there are: {some_of(sorted(there))}")
         if self.place is not None:
             topic, partition = self.place
             places = {(event.topic, event.partition): None for event in events if event.partition is not None}
             if self.place not in places:
                 texts = [f"{each}/{number}" for each, number in places]
-                raise Failure(f"no event names partition {topic}/{partition}; there are: {_named(texts) or 'none'}")
-
-
-def _named(names: Iterable[str]) -> str:
-    found = sorted(names)
-    return ", ".join(found[:20]) + (f" and {len(found) - 20} more" if len(found) > 20 else "")
+                raise Failure(f"no event names partition {topic}/{partition}; there are: {some_of(sorted(texts))}")
 
 
 def concerns(event: Event, place: Place) -> bool:
@@ -300,7 +296,7 @@ def index_of(events: Sequence[Event], event_id: EventId) -> int:
             return index
     numbers = [event.n for event in events if event.actor == event_id[0]]
     if not numbers:
-        actors = _named(dict.fromkeys(event.actor for event in events))
+        actors = some_of(sorted({event.actor for event in events}))
         raise Failure(f"there is no event {id_text(event_id)}: no actor {event_id[0]}; there are: {actors}")
     raise Failure(
         f"there is no event {id_text(event_id)}: {event_id[0]} recorded {event_id[0]}#{min(numbers)} to "
@@ -343,10 +339,10 @@ def words_of(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def members_of(option: str, members: Iterable[Word], texts: Sequence[str] | None) -> tuple[Word, ...]:
-    """Members of an enum by their values. Raises Failure that lists them."""
+    """Members of an enum by their values. Raises Failure that suggests the nearest, or lists them."""
     known = {str(each.value): each for each in members}
     words = words_of(option, texts)
     for word in words:
         if word not in known:
-            raise Failure(f"{option} {word} does not exist; there are: {', '.join(known)}")
+            raise Failure(missing(f"{option} {word} does not exist", word, known))
     return tuple(known[word] for word in words)

@@ -6,13 +6,13 @@ import hashlib
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from rebalance_lab.kernel.numerals import number, whole_number
+from rebalance_lab.trials.names import missing
 
 Value = int | float | str | bool
 
@@ -34,28 +34,17 @@ WORLDS = ("simulated", "processes", "containers")
 #: on Kafka.
 OURS, REAL, MIXED = IMPLEMENTATIONS = ("ours", "real", "mixed")
 
-#: How similar two names must be, from 0 to 1, for one to be suggested for the other.
-NEAR = 0.7
-
 
 class PlanError(ValueError):
     """The plan cannot be carried out. The message names the setting and what is possible."""
 
 
-def not_known(fault: str, name: str, known: Iterable[str], has: str = "there are") -> PlanError:
-    """The error for a name that is not among `known`. It suggests the nearest name and lists all."""
-    names = list(known)
-    listing = f"{has}: {', '.join(names) or 'none'}"
-    near = get_close_matches(name, names, n=1, cutoff=NEAR)
-    if not near:
-        return PlanError(f"{fault}; {listing}")
-    return PlanError(f"{fault}; did you mean {near[0]}? {listing[:1].upper()}{listing[1:]}")
-
-
-def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    """Raises PlanError if `value` is not among `known`. It suggests the nearest name and lists all."""
-    if value not in known:
-        raise not_known(f"there is no {what} {value}", value, known)
+def one_of(what: str, value: str, known: Iterable[str], all_by: str | None = None) -> None:
+    """Raises PlanError if `value` is not among `known`. It suggests the nearest name, and lists all or names what does
+    (`all_by`, see `names.missing`)."""
+    names = tuple(known)
+    if value not in names:
+        raise PlanError(missing(f"there is no {what} {value}", value, names, all_by=all_by))
 
 
 #: The largest value of a numeric setting, by unit: far above what any experiment needs. With more, a trial would run
@@ -203,6 +192,11 @@ class Plan(msgspec.Struct, frozen=True):
         return "-".join(parts)
 
 
+def command_listing(scenario: str = "") -> str:
+    """The command that lists the scenarios, or the settings and planted bugs of one."""
+    return f"rebalance-lab scenarios {scenario}".rstrip()
+
+
 def run_command(plan: Plan, store: Path | None = None) -> str:
     """The command that runs a plan, with the default store if `store` is None."""
     words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world]
@@ -238,7 +232,8 @@ class Settings:
         unknown = sorted(set(given) - set(self.by_name))
         if unknown:
             known = (*self.by_name, "plant")
-            raise not_known(f"scenario {scenario} has no parameter {unknown[0]}", unknown[0], known, "it has")
+            fault = f"scenario {scenario} has no parameter {unknown[0]}"
+            raise PlanError(missing(fault, unknown[0], known, has="it has", all_by=command_listing(scenario)))
         values = {
             each.name: each.parse(given[each.name], stored=stored) if each.name in given else each.default
             for each in self.parameters

@@ -23,7 +23,7 @@ from rebalance_lab.trials.plan import (
     PlanError,
     Settings,
     Value,
-    not_known,
+    command_listing,
     one_of,
 )
 from rebalance_lab.trials.stage import GaveUp, Stage
@@ -110,10 +110,8 @@ def scenario_names() -> list[str]:
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of a name. Raises PlanError that suggests the nearest name and lists all."""
-    _load()
-    if name not in _SCENARIOS:
-        raise not_known(f"there is no scenario {name}", name, sorted(_SCENARIOS))
+    """The scenario of a name. Raises PlanError that suggests the nearest name, and says what lists all."""
+    one_of("scenario", name, scenario_names(), command_listing())
     return _SCENARIOS[name]
 
 
@@ -174,7 +172,7 @@ def make_plan(
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
-        one_of("planted bug", plant, plants_of(chosen.subject))
+        one_of("planted bug", plant, plants_of(chosen.subject), command_listing(name))
     real = None if implementation == OURS else chosen.subject.real
     theirs = {} if real is None else real.settings
     values, changed = Settings(chosen.parameters).values(name, {**theirs, **(settings or {})}, stored=stored)

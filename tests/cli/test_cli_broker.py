@@ -70,7 +70,11 @@ def test_settings_have_kafkas_names_and_types() -> None:
             "--set: Invalid value many for configuration num.partitions: Not a number",
         ),
         ("auto.create.topics.enable=perhaps", "--set: Invalid value perhaps for"),
-        ("broker.id=7", "--set broker.id: there is no such setting; there are num.partitions,"),
+        ("foo=1", "--set foo: there is no such setting; all: docs/broker.md"),
+        (
+            "num.partition=1",
+            "--set num.partition: there is no such setting; did you mean num.partitions? All: docs/broker.md",
+        ),
         ("num.partitions", "--set num.partitions: write it as key=value"),
         ("lab.release=1.1", "--set inter.broker.protocol.version=2.7: a broker with lab.release=1.1 knows 1.1; take"),
     ],

@@ -119,8 +119,12 @@ def test_nothing_that_passes_is_an_answer_too(command: CommandLine, trial: Path,
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--layer", "beliefs"], "--layer beliefs does not exist; there are: belief, registry, effect, fault, op"),
-        (["--kind", "own"], "--kind own does not exist; there are: owned, disowned, "),
+        (
+            ["--layer", "beliefs"],
+            "--layer beliefs does not exist; did you mean belief? There are: belief, registry, effect, fault, op",
+        ),
+        (["--kind", "own"], "--kind own does not exist; did you mean owned?"),
+        (["--kind", "daisies"], "--kind daisies does not exist; there are: owned, disowned, "),
         (["--actor", "m9"], "no actor m9 recorded an event; there are: m1, m2, runner, zookeeper"),
         (["--partition", "t1"], "--partition t1: write TOPIC/NUMBER, such as t1/0"),
         (["--partition", "t1/9"], "no event names partition t1/9; there are: t1/0, t1/1"),
@@ -253,4 +257,4 @@ def test_kinds_that_a_subject_added_can_be_chosen(command: CommandLine, tmp_path
     ended = command("history", "show", trial, "--kind", "leads,controls", "--json")
     shown = [json.loads(line)["kind"] for line in ended.out.splitlines()]
     assert (shown.count("leads"), shown.count("controls")) == (2, 2)
-    assert "leads, follows" in command.refused("history", "show", trial, "--kind", "lead")
+    assert command.refused("history", "show", trial, "--kind", "lead").endswith("; did you mean leads?")

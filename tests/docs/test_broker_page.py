@@ -9,6 +9,7 @@ import pytest
 from test_defects_page import planned, ran
 
 from rebalance_lab.checks import Outcome
+from rebalance_lab.cli.broker import SETTINGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "broker.md").read_text()
 
@@ -40,3 +41,11 @@ def test_the_trial_loses_what_was_committed(command: str) -> None:
 def test_all_losses_are_tried() -> None:
     assert len(LOSSES) == 3
     assert [said for _, said in BLOCK].count("a committed record is lost") == 1
+
+
+def test_all_settings_are_listed_with_their_defaults() -> None:
+    block = PAGE.partition("## Settings of a broker\n")[2].split("```")[1].removeprefix("text\n")
+    told = dict(line.partition("=")[::2] for line in block.splitlines())
+    assert list(told) == list(SETTINGS)
+    for name, setting in SETTINGS.items():
+        assert setting.default == (setting.read(told[name]) if told[name] else None), name

@@ -47,13 +47,13 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "zombi"}, "there is no scenario zombi; did you mean zombie[?] There are: "),
+        ({"name": "zombi"}, "there is no scenario zombi; did you mean zombie[?] All: rebalance-lab scenarios$"),
         ({"world": "moon"}, "there is no world moon; there are: simulated, processes"),
         ({"rules": "mine"}, "there is no rule set mine; there are: described, shipped"),
         ({"plant": "oops"}, "there is no planted bug oops; there are: "),
         (
             {"settings": {"pause": "1"}},
-            "scenario zombie has no parameter pause; did you mean pause_ms[?] It has: group, topic",
+            "scenario zombie has no parameter pause; did you mean pause_ms[?] All: rebalance-lab scenarios zombie$",
         ),
         ({"settings": {"pause_ms": "long"}}, "pause_ms=long: must be a whole number"),
         ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be 1 or more"),
