@@ -53,7 +53,13 @@ TOLD = {
 }
 
 #: The settings that `--set` takes. The others have options of their own, or no effect.
-_OPTIONS = ("broker_id", "rack", "connect", "session_timeout_ms", "connection_timeout_ms")
+_OPTIONS = {
+    "broker_id": "--id",
+    "rack": "--rack",
+    "connect": "--zookeeper",
+    "session_timeout_ms": "--session-timeout-ms",
+    "connection_timeout_ms": "--connection-timeout-ms",
+}
 SETTINGS = {name: each for name, each in BROKER_SETTINGS.items() if each.field and each.field not in _OPTIONS}
 
 #: Which lists them.
@@ -72,6 +78,8 @@ def broker_configs(broker_id: int, rack: str | None, texts: Sequence[str] | None
     value."""
     values: dict[str | None, Value] = {}
     for name, text in key_values(texts).items():
+        if name in BROKER_SETTINGS and (option := _OPTIONS.get(BROKER_SETTINGS[name].field or "")) is not None:
+            raise Failure(f"--set {name}: use the option {option} of the command broker")
         if name not in SETTINGS:
             raise Failure(missing(f"--set {name}: there is no such setting", name, SETTINGS, all_by=SETTINGS_PAGE))
         try:

@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from rebalance_lab.cli.failures import Failure
+from rebalance_lab.cli.misplaced import instead_of, refuse_misplaced_settings
 from rebalance_lab.kernel.numerals import number, whole_number
 
 #: Type of an option -> how its text is read, and what it must be.
@@ -25,14 +27,20 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer's. Raises BadParameter for a text that is no number, where an option is one, and for an empty name
-        of a file or folder. Every error names the command whose help is to be read (`ctx`)."""
+        of a file or folder, and Failure for an option or setting in the place of the other (`misplaced`). Every other
+        error names the command whose help is to be read (`ctx`)."""
         try:
             self._readable(ctx, args)
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except TyperException as error:
+            instead = instead_of(getattr(error, "option_name", ""), ctx, args)
+            if instead is not None:
+                raise Failure(instead) from None
             if getattr(error, "ctx", None) is None:  # as of an option without its value
                 cast(Any, error).ctx = ctx
             raise
+        refuse_misplaced_settings(ctx)
+        return rest
 
     def _readable(self, ctx: Any, args: list[str]) -> None:
         """Raises BadParameter; see `parse_args`."""

@@ -70,6 +70,8 @@ def test_settings_have_kafkas_names_and_types() -> None:
             "--set: Invalid value many for configuration num.partitions: Not a number",
         ),
         ("auto.create.topics.enable=perhaps", "--set: Invalid value perhaps for"),
+        ("broker.id=7", "--set broker.id: use the option --id of the command broker"),
+        ("zookeeper.connect=h:1", "--set zookeeper.connect: use the option --zookeeper of the command broker"),
         ("foo=1", "--set foo: there is no such setting; all: docs/broker.md"),
         (
             "num.partition=1",
