@@ -19,6 +19,7 @@ from typer.exceptions import TyperException
 from rebalance_lab.cli.agree import agree
 from rebalance_lab.cli.at_once import NAME, command_of, is_foreground
 from rebalance_lab.cli.broker import broker
+from rebalance_lab.cli.checks import checks
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
 from rebalance_lab.cli.consume import consume
@@ -90,7 +91,20 @@ def _common(
 
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims, tables, explore_schedules),
+    "Experiments": (
+        demo,
+        scenarios,
+        checks,
+        run,
+        sweep,
+        agree,
+        replay,
+        shrink,
+        report,
+        claims,
+        tables,
+        explore_schedules,
+    ),
     "Hands on": (zookeeper, cluster, broker, topics, produce_lines, consume, join),
 }
 #: The names of commands whose functions are called otherwise.

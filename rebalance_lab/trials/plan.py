@@ -192,6 +192,10 @@ class Plan(msgspec.Struct, frozen=True):
         return "-".join(parts)
 
 
+#: The command that lists the checks.
+LISTING_CHECKS = "rebalance-lab checks"
+
+
 def command_listing(scenario: str = "") -> str:
     """The command that lists the scenarios, or the settings and planted bugs of one."""
     return f"rebalance-lab scenarios {scenario}".rstrip()

@@ -28,7 +28,7 @@ from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.trials.api import TrialResult, expectation, run
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.names import missing
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value, run_command
+from rebalance_lab.trials.plan import LISTING_CHECKS, Parameter, Plan, PlanError, Value, run_command
 from rebalance_lab.trials.scenario import plan_like, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
@@ -66,7 +66,7 @@ def target_of(history: History, check: str | None) -> Target:
     found = {name: target for name in findings if (target := _finding(history, findings, name)) is not None}
     if check is not None:
         if check not in CHECKS:
-            raise TrialError(missing(f"there is no check {check}", check, CHECKS))
+            raise TrialError(missing(f"there is no check {check}", check, CHECKS, all_by=LISTING_CHECKS))
         target = found.get(check)
         if target is None or not (target.surprise or target.outcome is Outcome.VIOLATED):
             outcome = "does not apply" if target is None else f"is {target.outcome}, and no surprise"

@@ -57,6 +57,7 @@ class Shot:
 COMMANDS = (
     Shot(("scenarios",)),
     Shot(("scenarios",), cold=True),
+    Shot(("checks",)),
     Shot(("run", "zombie")),
     Shot(("run", "zombie", "--world", "processes"), live=True),
     Shot(("run", "isr-election")),

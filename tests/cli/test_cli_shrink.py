@@ -49,7 +49,7 @@ def test_nothing_smaller_is_said_so(command: CommandLine, trial: Path, tmp_path:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--check", "luck"], "there is no check luck; there are: "),
+        (["--check", "luck"], "there is no check luck; all: rebalance-lab checks"),
         (["--check", "registry_overlap"], "registry_overlap is clean, and no surprise in "),
         (["--runs", "0"], "must be 1 or more"),
     ],

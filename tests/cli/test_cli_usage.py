@@ -23,6 +23,7 @@ def test_help_lists_every_command(command: CommandLine) -> None:
         "demo",
         "explore",
         "scenarios",
+        "checks",
         "run",
         "sweep",
         "replay",

@@ -176,7 +176,7 @@ def test_there_must_be_something_to_keep(tmp_path: Path) -> None:
         shrink.shrink(folder, tmp_path)
     with pytest.raises(TrialError, match=r"belief_overlap is clean, and no surprise in .*: there is nothing to keep"):
         shrink.shrink(folder, tmp_path, check="belief_overlap")
-    with pytest.raises(TrialError, match="there is no check beliefs; there are: "):
+    with pytest.raises(TrialError, match="there is no check beliefs; all: rebalance-lab checks"):
         shrink.shrink(folder, tmp_path, check="beliefs")
 
 
