@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from rebalance_lab.cli.failures import Failure
+from rebalance_lab.cli.help import help_text
 from rebalance_lab.cli.misplaced import instead_of, refuse_misplaced_settings
 from rebalance_lab.kernel.numerals import number, whole_number
 
@@ -24,6 +25,10 @@ _READERS: dict[Any, tuple[Callable[[str], object], str]] = {
 
 class Command(TyperCommand):
     """A command of the lab."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """See `help`."""
+        formatter.write(help_text(self, ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer's. Raises BadParameter for a text that is no number, where an option is one, and for an empty name

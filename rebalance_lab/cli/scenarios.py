@@ -44,20 +44,22 @@ def _show(each: Scenario) -> None:
     claims = f" ({', '.join(each.claims)})" if each.claims else ""
     say(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
     say(f"Worlds: {', '.join(each.worlds)}\n")
-    rows = [(one.name, value_text(one.default), _range(one), escape(_meaning(one))) for one in each.parameters]
-    columns = ("name", "default", "range", "meaning")
-    console.print(table("Settings, by --set NAME=VALUE", columns, rows, numbers=("default", "range")))
+    rows = [(one.name, value_text(one.default), escape(_meaning(one))) for one in each.parameters]
+    columns = ("name", "default", "meaning")
+    console.print(table("Settings, by --set NAME=VALUE", columns, rows, numbers=("default",)))
     plants = [(bug, escape(bug.meaning)) for bug in plants_of(each.subject)]
     console.print(table("Planted bugs, by --set plant=NAME", ("name", "where: what"), plants))
 
 
 def _range(parameter: Parameter) -> str:
-    """`1–5000`: the smallest and the largest value of a number."""
+    """` [1–5000]`: the smallest and the largest value of a number."""
     if parameter.maximum is None:
         return ""
-    return f"{'' if parameter.minimum is None else parameter.minimum}–{parameter.maximum}"
+    return f" [{'' if parameter.minimum is None else parameter.minimum}–{parameter.maximum}]"
 
 
 def _meaning(parameter: Parameter) -> str:
-    """What it is, and its choices if it has any."""
-    return f"{parameter.help}: {', '.join(parameter.choices)}" if parameter.choices else parameter.help
+    """What it is, and its choices or its range if it has any. A column for the range would leave no room for the names
+    of Kafka's settings at 80 columns."""
+    told = f"{parameter.help}: {', '.join(parameter.choices)}" if parameter.choices else parameter.help
+    return f"{told}{_range(parameter)}"

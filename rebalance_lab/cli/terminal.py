@@ -43,7 +43,7 @@ STYLES = {
 }
 
 
-def _answer(width_else: int) -> Console:
+def console_of(width_else: int) -> Console:
     """Stdout, as wide as the terminal or as COLUMNS says."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Console(width=None if known else width_else, highlight=False)
@@ -51,7 +51,7 @@ def _answer(width_else: int) -> Console:
 
 def answer() -> Console:
     """Stdout, for tables."""
-    return _answer(TABLE_WIDTH)
+    return console_of(TABLE_WIDTH)
 
 
 def whole(text: str, console: Console | None = None, *, style: str | None = None) -> None:
@@ -63,11 +63,11 @@ def say(text: str, *, lead: str = "", markup: bool = True) -> None:
     """Print prose on stdout, wrapped at the terminal's width. `lead` stands before the first line; the other lines
     are indented by its length. A word longer than a line stays whole. `markup`: whether rich's markup in `text` is
     applied; in `lead` it always is."""
-    console = _answer(PROSE_WIDTH)
+    console = console_of(PROSE_WIDTH)
     head = Text.from_markup(lead)
     told = Text.from_markup(text) if markup else Text(text)
     for paragraph in told.split("\n", allow_blank=True):
-        for line in paragraph.divide(_breaks(paragraph.plain, console.width - head.cell_len)):
+        for line in paragraph.divide(breaks(paragraph.plain, console.width - head.cell_len)):
             line.rstrip()
             console.print(head + line, soft_wrap=True)
             head = Text(" " * head.cell_len)
@@ -75,13 +75,13 @@ def say(text: str, *, lead: str = "", markup: bool = True) -> None:
 
 def note(text: str) -> None:
     """Print a remark between lines of data, wrapped like `say`, each line after `# `."""
-    width = _answer(PROSE_WIDTH).width - len("# ")
-    edges = [0, *_breaks(text, width), len(text)]
+    width = console_of(PROSE_WIDTH).width - len("# ")
+    edges = [0, *breaks(text, width), len(text)]
     for begin, end in pairwise(edges):
         print(f"# {text[begin:end].rstrip()}")
 
 
-def _breaks(text: str, width: int) -> Iterator[int]:
+def breaks(text: str, width: int) -> Iterator[int]:
     """The begins of all lines of a text except the first."""
     begin = 0
     for word in re.finditer(r"\S+", text):
