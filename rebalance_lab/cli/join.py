@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -22,6 +23,8 @@ from rebalance_lab.kernel.interruption import SIGNALS, Interrupted, undisturbed
 from rebalance_lab.roles.connection import ConnectionReport, Standing
 from rebalance_lab.roles.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
+from rebalance_lab.wire.paths import topic_path
+from rebalance_lab.world.errors import NoNode
 from rebalance_lab.world.live.security import BadSecurity
 from rebalance_lab.world.zk.connect_string import BadConnectString, parse
 from rebalance_lab.zkclient import ZkTimeoutException
@@ -51,9 +54,10 @@ TOLD = {
 
 
 class OwnershipLines:
-    """Prints a line for each change of what the member owns."""
+    """Prints a line for each change of what the member owns. `topics`: those that --topic names."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics: Collection[str] = ()) -> None:
+        self._unread = {topic_path(topic): topic for topic in topics}
         self._last: Event | None = None
         self._told: list[TopicPartition] = []
         self._believed: list[TopicPartition] = []
@@ -67,6 +71,15 @@ class OwnershipLines:
             _say(str(event.of("message") or TOLD[event.kind]))
         elif event.kind in {Kind.OWNED, Kind.DISOWNED}:
             self._last = event
+        elif event.kind is Kind.FAILED_OP and event.of("error") == NoNode.__name__:
+            self._missing(str(event.of("path")))
+
+    def _missing(self, path: str) -> None:
+        """Say once that a topic does not exist. Kafka's own sentence, that a thread consumes none of its partitions, is
+        also said of a topic with fewer partitions than threads."""
+        topic = self._unread.pop(path, None)
+        if topic is not None:
+            _say(f"topic {topic} does not exist in this ZooKeeper; the member stays, and it may be created later")
 
     def owned(self, partitions: Partitions) -> None:
         self._print([TopicPartition(topic, each) for topic, those in partitions.items() for each in those])
@@ -149,11 +162,12 @@ def join(
     if [bool(topic), whitelist is not None, blacklist is not None].count(True) != 1:
         raise Failure("name what to consume: one or more --topic, or --whitelist, or --blacklist")
     regex, streams = _filter("--blacklist" if whitelist is None else "--whitelist", whitelist or blacklist)
-    lines = OwnershipLines()
+    streams_of = _streams(topic or [])
+    lines = OwnershipLines(streams_of)
     consumer = Consumer(
         _connect_string(zookeeper),
         group,
-        _streams(topic or []),
+        streams_of,
         whitelist=regex if whitelist is not None else None,
         blacklist=regex if blacklist is not None else None,
         streams=streams,

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from cli_tools import LIMIT_S, CommandLine, Ended, background, end, finish, next_line
 
+from rebalance_lab.cli.join import OwnershipLines
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 SESSION = ["--config", "zookeeper.session.timeout.ms=2000", "--config", "rebalance.backoff.ms=100"]
@@ -78,6 +80,43 @@ def test_a_filter_hears_of_new_topics(
         left = end(member, signal.SIGINT)
     assert left.code == 0
     assert "joining as default_" in left.err
+
+
+@pytest.mark.parametrize("rules", ["described", "shipped"])
+def test_a_topic_that_does_not_exist_is_named(
+    command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper, rules: str
+) -> None:
+    """A topic that exists is not named, though the member gets none of its partitions."""
+    where, late, small = fixture_zookeeper.connect_string, f"late-{rules}", f"small-{rules}"
+
+    def create(topic: str) -> None:
+        fixture = ["topics", "--zookeeper", where, "--fixture"]
+        assert command(*fixture, "--create", topic, "--partitions", 1).code == 0
+
+    create(small)
+    join = ["join", "--zookeeper", where, "--group", late, "--topic", late, "--topic", f"{small}:2", *SESSION]
+    with background(*join, "--rules", rules) as member:
+        assert next_line(member)["owned"] == [[small, 0]]
+        create(late)
+        while [late, 0] not in next_line(member)["owned"]:
+            continue
+        left = end(member, signal.SIGINT)
+    assert left.code == 0
+    hint = f"topic {late} does not exist in this ZooKeeper; the member stays, and it may be created later"
+    assert f"rebalance-lab: {hint}\n" in left.err
+    assert left.err.count("does not exist") == 1
+    assert f"for topic {small}" in left.err
+
+
+def test_it_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The member reads it in each rebalance."""
+    detail: dict[str, object] = {"op": "get", "path": "/brokers/topics/t", "error": "NoNode"}
+    event = Event(actor="consumer", n=1, at_us=0, layer=Layer.OP, kind=Kind.FAILED_OP, detail=detail)
+    lines = OwnershipLines(["t"])
+    lines.event(event)
+    lines.event(event)
+    OwnershipLines(["u"]).event(event)
+    assert capsys.readouterr().err.count("topic t does not exist in this ZooKeeper") == 1
 
 
 def test_a_filter_that_takes_too_long_ends_it(command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper) -> None:
