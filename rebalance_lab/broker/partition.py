@@ -127,6 +127,8 @@ class Partition:
         #: The epoch since when it has led without a break, as far as it knows.
         self._led_since = NO_LEADER_EPOCH
         self.progress: Future[None] = Future(("progress of", str(log)))
+        #: While it writes, and perhaps syncs, a client's batch.
+        self._appending = False
         self._around = around
         self._changing = around.tasks.lock(f"role of {partition.topic}-{partition.partition}")
 
@@ -227,11 +229,14 @@ class Partition:
             leadership = self.check_leader()
             if all_in_sync and self._around.refuses_before_append:
                 self._check_min_isr(leadership)
+            self._appending = True
             try:
                 appended = await self.log.append(data, self.leader_epoch)
             except LogError:
                 self._check_log()
                 raise
+            finally:
+                self._appending = False
             if not appended.duplicate:
                 self._observe(
                     "appended",
@@ -343,7 +348,10 @@ class Partition:
         )
 
     def _advance(self, leadership: Leadership) -> None:
-        """Move the high watermark to where every in-sync replica is."""
+        """Move the high watermark to where every in-sync replica is. It waits while this leader syncs what it appends,
+        though followers may have that already: in Kafka an append holds the log's lock (`UnifiedLog`, 3.9.1)."""
+        if self._appending:
+            return
         log, around = self.log, self._around
         min_isr = 0 if around.commits_under_min_isr else self._min_isr
         reached = leadership.high_watermark(log.high_watermark, log.end_offset, around.tasks.now_us(), min_isr=min_isr)
