@@ -39,7 +39,7 @@ def test_one_that_had_everything_a_moment_before() -> None:
     )
 
 
-@pytest.mark.parametrize(("decided_ms", "outcome"), [(4990, Outcome.VIOLATED), (5000, Outcome.CLEAN)])
+@pytest.mark.parametrize(("decided_ms", "outcome"), [(4890, Outcome.VIOLATED), (4900, Outcome.CLEAN)])
 def test_the_time_counts_from_the_append_and_not_from_the_commit(decided_ms: float, outcome: Outcome) -> None:
     """The follower may have fetched right after the append, and another one late, by which the leader committed."""
     story = led()
