@@ -15,8 +15,9 @@ because it cannot have fetched behind a record before there was one. So a leader
 from the last fetch that moved the follower) and of 0.9 (from the last that read to the end of the log), too. A
 follower that fetches no more, dead or cut off, has lagged for longer than since the next append when it is dropped: the
 time counts from before. What commits do not show is not judged: a follower that is behind for a while may be dropped
-too early all the same. Only the lab's brokers are judged by this rule: brokers of Kafka 3.9.1 on a busy machine were
-convicted by it in 4 of 19 trials, for a reason that is not found yet.
+too early all the same. Nor is a drop soon after a leader that heard
+late of its leader epoch has begun: no fetch shows what the follower had, and a broker of Kafka takes the time first,
+opens the log, and reports only then that it leads (`Partition.makeLeader`, 3.9.1).
 
 With `replica.lag.max.messages` (0.8; the trial's `lag_messages`) a leader may also drop a follower that lacks more
 records than that. It takes for lacking at most what it has not committed, because what is committed is in every replica
@@ -46,9 +47,6 @@ from rebalance_lab.history.events import Event, Layer, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS, high_watermark_in, largest_isr
 from rebalance_lab.history.views import events_of, grouped, once
-
-#: Of trials whose brokers are all the lab's own.
-OURS = "ours"
 
 #: A leader notes an append when it has returned, after a sync of the log. A follower may have fetched the record, and
 #: asked for more, so long before.
@@ -151,14 +149,12 @@ def _early(history: History, found: Iterable[Shrink]) -> Iterator[Early]:
 def _recent(history: History, shrink: Shrink, lag_us: int) -> tuple[Event, Event, Event] | None:
     """How it is known that a dropped replica had everything less than `lag_us` before: the leader appended the last of
     its log, committed all of it, and decided on the drop; None if it is not known."""
-    if history.trial.implementation != OURS:
-        return None
-    found = None
-    end, appended = -1, None
+    found = appended = None
+    known_us = shrink.since.at_us + TOLERANCE_US
     for event in _before_drop(history, shrink):
-        if _log_end(event) >= 0:
-            end, appended = _log_end(event), event
-        if appended is not None and _committed(event) == end and event.at_us > shrink.since.at_us + TOLERANCE_US:
+        if event.kind is APPENDED:
+            appended = event
+        elif appended is not None and _committed(event) == end_in(appended) and event.at_us > known_us:
             found = appended, event
     if found is None or shrink.decided is None or shrink.decided.at_us - found[0].at_us >= lag_us - NOTED_LATE_US:
         return None

@@ -91,13 +91,12 @@ def test_what_was_committed_before_it_joined_says_nothing_of_it() -> None:
     assert (finding.outcome, finding.measures["shrinks"]) == (Outcome.CLEAN, 2)
 
 
-def test_a_leader_that_begins_late_gives_the_whole_time() -> None:
-    """It hears of its leader epoch long after the state was written."""
+def test_that_all_is_committed_when_a_leader_begins_says_nothing_of_fetches() -> None:
+    """It hears of its leader epoch long after the state was written, and may report late that it leads. A broker of
+    Kafka 3.9.1 dropped followers 1.7 s after that, which it had not seen fetch for 2 s."""
     story = Leader(lag_messages=0, leads_ms=3000)
-    decided = story.assumed(4000, (1, 2), (1,))
-    dropped = story.state(4002, 1)
-    finding = story.found()
-    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("b1", 0), decided, dropped))
+    story.dropped(4000)
+    assert story.found().outcome is Outcome.CLEAN
 
 
 def test_without_the_leader_s_decision_nothing_is_known() -> None:

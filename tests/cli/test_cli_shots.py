@@ -352,7 +352,7 @@ def _fire_all(
 
 
 def _kill_all(started: Started) -> None:
-    """As `kill -9` of a process group does: nobody is left to tidy up, not even who removes semaphores."""
+    """As `kill -9` of a process group does: no process is left to tidy up, not even the one that removes semaphores."""
     with suppress(psutil.NoSuchProcess):
         for each in psutil.Process(started.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):

@@ -210,7 +210,7 @@ def test_settings_with_which_nothing_would_happen(name: str, settings: dict[str,
         make_plan(name, settings=settings)
 
 
-def test_who_returns_may_join_before_it_has_caught_up_and_be_dropped_at_the_next_look() -> None:
+def test_a_follower_that_returns_may_join_before_it_has_caught_up_and_be_dropped_again() -> None:
     """It has passed the high watermark, and lacks a record that is not committed (KAFKA-19996). Two trials of a
     thousand show it."""
     measures = run("committed-data", 596)["early_shrink"].measures

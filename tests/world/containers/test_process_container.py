@@ -76,7 +76,7 @@ def reaches(one: NodeContainer, address: str, limit_s: float) -> str:
     return str(said.decode().strip())
 
 
-def test_who_is_cut_off_from_zookeeper_still_reaches_other_nodes(
+def test_a_node_that_is_cut_off_from_zookeeper_still_reaches_the_others(
     process: NodeContainer, listener: NodeContainer
 ) -> None:
     assert reaches(process, listener.client_address, 30) == "reached"
