@@ -40,7 +40,7 @@ _ERRORS = (NoBroker, NotServed, RefusedByBroker, NetworkError)
 
 
 class Unrecorded:
-    """Takes the events of what is no part of a trial."""
+    """Takes the events of what is not part of a trial."""
 
     def write(self, _event: Event) -> None:
         pass

@@ -22,6 +22,7 @@ from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.checks import checks
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
+from rebalance_lab.cli.command import Command
 from rebalance_lab.cli.consume import consume
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
@@ -31,7 +32,6 @@ from rebalance_lab.cli.heartbeat import signs_of_life
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.limits import named
-from rebalance_lab.cli.numbers import Command
 from rebalance_lab.cli.produce import produce_lines
 from rebalance_lab.cli.replay import replay
 from rebalance_lab.cli.report import report

@@ -27,8 +27,8 @@ FETCH_TRANSITIONS: dict[FetchState, frozenset[FetchState]] = {
 
 
 def first_state(rules: ReplicationRules, *, leader: int, followed: int | None, has_epochs: bool) -> FetchState:
-    """Of a replica that is to follow `leader`: whether it truncates its log before it fetches. `followed`: whom it has
-    followed until now; None if nobody. `has_epochs`: its log has leader epochs."""
+    """Of a replica that is to follow `leader`: whether it truncates its log before it fetches. `followed`: the leader
+    that it has followed until now; None if it followed none. `has_epochs`: its log has leader epochs."""
     resumes = followed == leader and rules.resumes_after_same_leader
     finds_out_by_fetching = rules.truncates_on_fetch and has_epochs
     return FetchState.FETCHING if resumes or finds_out_by_fetching else FetchState.TRUNCATING

@@ -62,7 +62,7 @@ def _story(scene: Scene) -> tuple[str, ...]:
 
 def _before_closing(scene: Scene) -> Scene:
     """The scene without what happens while the runner takes the brokers down: leaders and controllers that change then
-    are no part of the trial. The registry's times may be TOLERANCE_US early."""
+    are not part of the trial. The registry's times may be TOLERANCE_US early."""
     if closing_phase(History(scene.trial, scene.events)) is None:
         return scene
     until_us = dict.fromkeys(Layer, scene.closing_us) | {Layer.REGISTRY: scene.closing_us - TOLERANCE_US}

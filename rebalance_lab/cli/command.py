@@ -1,5 +1,8 @@
-"""Commands whose numbers are read by the rules of `kernel.numerals`, and whose files and folders have names. Typer
-would take all that Python's `int` does, and an empty name for the current folder."""
+"""What each command does otherwise than typer's: how it reads its arguments, and how its help is written.
+
+Numbers are read by the rules of `kernel.numerals`, and files and folders have names. Typer would take all that Python's
+`int` does, and an empty name for the current folder.
+"""
 
 from __future__ import annotations
 
