@@ -42,8 +42,7 @@ def named(message: str, cause: BaseException | None = None) -> str:
     """The message, or the name of the limit that it is about. `cause`: the error that it tells of."""
     memory, _ = resource.getrlimit(resource.RLIMIT_AS)
     of_memory = f"ulimit -v, which is {_shown(memory, 1024)}"
-    if any(each in message for each in _NO_MEMORY):
-        return f"there is not enough memory; raise the limit of a process ({of_memory}) or of the container"
+    # Processes before memory: a JVM that gets no thread says "insufficient memory", too.
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     few = soft != resource.RLIM_INFINITY and soft < _ENOUGH and isinstance(cause, _OF_PROCESSES)
     if few or any(each in message for each in _NO_PROCESS):
@@ -52,6 +51,8 @@ def named(message: str, cause: BaseException | None = None) -> str:
             f"no more processes or threads can be started; raise the limit of this user (ulimit -u, which is "
             f"{_shown(soft)}) or of the container{or_memory}, or end other processes"
         )
+    if any(each in message for each in _NO_MEMORY):
+        return f"there is not enough memory; raise the limit of a process ({of_memory}) or of the container"
     if any(each in message for each in _NO_FILE):
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return f"no more files can be opened; raise the limit of a process (ulimit -n, which is {_shown(soft)})"

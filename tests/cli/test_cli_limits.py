@@ -14,6 +14,7 @@ from rebalance_lab.cli import scenarios
 from rebalance_lab.cli.limits import named
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.world.live.java import EmbeddedServerError
 
 #: Another user, to whom limits apply, and who may read all that root may.
 AS_NOBODY = [
@@ -52,11 +53,20 @@ def test_too_few_processes(tmp_path: Path, arguments: list[str], limit: int) -> 
         "unexpected RuntimeError: can't start new thread; …",
         "Resource temporarily unavailable",
         "java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory",
+        "There is insufficient memory for the Java Runtime Environment to continue. / Cannot create worker GC thread.",
     ],
 )
 def test_each_way_of_saying_it(said: str) -> None:
     assert named(said).startswith("no more processes or threads can be started; ")
     assert named("members=0: must be 1 or more") == "members=0: must be 1 or more"
+
+
+def test_a_java_without_threads_that_says_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`java -version` under `ulimit -u 4`, where only the first line of what it says is kept."""
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (4 if which == resource.RLIMIT_NPROC else -1,) * 2)
+    said = "There is insufficient memory for the Java Runtime Environment to continue."
+    assert named(said, EmbeddedServerError(said)).startswith("no more processes or threads can be started; ")
+    assert named(said).startswith("there is not enough memory; ")
 
 
 @pytest.mark.parametrize(
