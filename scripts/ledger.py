@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rebalance_lab.analysis.claims import sort
+from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.analysis.verdicts import WORLDS, amounts
 from rebalance_lab.cli.claims import analysed, seen
@@ -214,8 +215,9 @@ def write(store: Path) -> int:
     measured = ""
     if any(each.measured for each in found.tested):
         measured = f"What checks measured in the decided trials:\n\n{measures(found.tested)}\n"
+    states = f"What the claims state:\n\n{statements()}\n"
     apart = f"By construction, and therefore not evidence:\n\n{table(found.constructed)}\n" if found.constructed else ""
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found.tested)}\n{measured}{apart}{END}{after}", "utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found.tested)}\n{states}{measured}{apart}{END}{after}", "utf-8")
     return 0
 
 
@@ -229,6 +231,13 @@ def table(verdicts: Iterable[Verdict]) -> str:
         counts = [seen(each, world) or "–" for world in ("live", "simulated")]
         cells = [each.claim, each.reading, each.expected, each.verdict, each.status, *counts]
         rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def statements() -> str:
+    """The statement of each claim as a Markdown table."""
+    rows = ["| claim | statement |", "| --- | --- |"]
+    rows += [f"| {name} | {claim.statement.replace('|', '&#124;')} |" for name, claim in read_ledger().claims.items()]
     return "\n".join(rows) + "\n"
 
 

@@ -24,7 +24,7 @@ from rebalance_lab.checks.live_leaders import leaderless, lived_without, standin
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place
-from rebalance_lab.checks.periods import Period
+from rebalance_lab.checks.periods import Period, common
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import EventId, Layer
 from rebalance_lab.history.files import History
@@ -48,9 +48,13 @@ def judge(history: History) -> Finding:
     }
     if found:
         worst = max(found, key=lambda each: _length_us(each.period))
-        why = (
-            f"{worst.place} had no leader for {seconds(_length_us(worst.period))}, in which broker {worst.broker} lived"
+        (without,) = (
+            each
+            for each in leaderless(history, worst.place, standing(history)[worst.place])
+            if common([each], [worst.period])
         )
+        lived = f"broker {worst.broker}, which has a replica, lived for {seconds(_length_us(worst.period))} of it"
+        why = f"{worst.place} had no live leader for {seconds(_length_us(without))}, and {lived}"
         return violated(why, _witness(history, worst), measures)
     why = "each partition of which a replica lived had a leader as soon as an election allows"
     return not_violated(history, why, measures, across_layers=True)

@@ -3,6 +3,7 @@ columns, and cuts the names that do not fit in one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,22 @@ from rebalance_lab.cli.terminal import PROSE_WIDTH, breaks, console_of
 
 #: Longer names have a line of their own.
 _NAMES_WIDTH = 26
+
+#: What stands in for a value. Typer's words for the types of Python, and ours.
+_KINDS = {
+    " <str>": "",
+    " <list[Path]>": "",
+    "<int range>": "N",
+    "<int>": "N",
+    "<float range>": "NUMBER",
+    "<float>": "NUMBER",
+}
+
+#: The values to choose from, as typer writes them.
+_CHOICES = re.compile(r"<([^<>]*\|[^<>]*)>")
+
+#: The range of a number, as typer writes it.
+_RANGE = re.compile(r"(-?\d+)(?:\.0)?<=x<=(-?\d+)(?:\.0)?")
 
 #: Between names and help; and of a panel's borders on both sides.
 _GAP = 2
@@ -41,6 +58,7 @@ def help_text(command: Any, context: Any) -> str:
 
 def _lines(rows: Sequence[tuple[str, str]], width: int) -> Iterable[Text]:
     """The names of each row, and beside them its help, or below them if they are long."""
+    rows = [(_typed(names), _RANGE.sub(r"\1 to \2", said)) for names, said in rows]
     short = [len(names) for names, _ in rows if len(names) <= _NAMES_WIDTH]
     indent = max(short, default=_GAP) + _GAP
     for names, said in rows:
@@ -53,3 +71,10 @@ def _lines(rows: Sequence[tuple[str, str]], width: int) -> Iterable[Text]:
         for begin, end in pairwise(edges):
             yield Text(" " * (indent - len(head))).join([head, Text(told[begin:end].rstrip())])
             head = Text()
+
+
+def _typed(names: str) -> str:
+    """The names of an option or an argument, with what is typed for its value instead of the type of Python."""
+    for kind, word in _KINDS.items():
+        names = names.replace(kind, word)
+    return _CHOICES.sub(r"\1", names)

@@ -10,6 +10,8 @@ from rebalance_lab.cli.terminal import say, styled, whole
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial, load, replay_command
 from rebalance_lab.report import story_of
+from rebalance_lab.report.findings import is_statement
+from rebalance_lab.report.glossary import statement
 from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.text import without_ids
 from rebalance_lab.trials.api import TrialResult
@@ -78,6 +80,7 @@ def show(result: TrialResult) -> None:
     say(styled(result.status), lead="status   ")
     whole(f"history  sha256 {result.trial.history_sha256}")
     whole(f"trial    {result.folder}")
+    whole(f"about    rebalance-lab scenarios {result.trial.scenario}")
     whole(f"again    {replay_command(result.folder)}")
 
 
@@ -100,6 +103,8 @@ def _show_finding(result: TrialResult, name: str, expected: str | None) -> None:
     facts += [f"longest {seconds(longest)}"] if longest else []
     say(f"{name}: {', '.join(facts)}", lead="  ")
     say(without_ids(finding.why), lead="    ", markup=False)
+    if finding.outcome == Outcome.VIOLATED and is_statement(name):
+        say(f"So this does not hold here: {statement(name)}.", lead="    ", markup=False)
 
 
 def _doubts(result: TrialResult) -> Mapping[str, list[str]]:

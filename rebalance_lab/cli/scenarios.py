@@ -1,10 +1,11 @@
-"""`scenarios`: the scenarios, and the settings of one."""
+"""`scenarios`: the scenarios, or one of them with its description and settings."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
+from rich.markdown import Markdown
 from rich.markup import escape
 
 from rebalance_lab.cli.options import JsonOption
@@ -15,18 +16,18 @@ from rebalance_lab.trials.scenario import Scenario, plants_of
 
 
 def scenarios(
-    name: Annotated[str | None, typer.Argument(help="The scenario whose settings are shown.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The scenario that is described.")] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the scenarios, or the settings of one."""
+    """List the scenarios, or describe one: what happens in it, why, and its settings."""
     chosen = [scenario(each) for each in ([name] if name else scenario_names())]
     if as_json:
         print_json({each.name: _shape(each) for each in chosen})
     elif name is None:
         rows = [(each.name, ", ".join(each.claims), escape(each.summary)) for each in chosen]
         answer().print(table("Scenarios", ("scenario", "claims", "what happens"), rows))
-        say("Show the settings of one: rebalance-lab scenarios NAME\nRun one: rebalance-lab run NAME")
+        say("Describe one, with its settings: rebalance-lab scenarios NAME\nRun one: rebalance-lab run NAME")
     else:
         _show(chosen[0])
 
@@ -36,7 +37,13 @@ def _shape(each: Scenario) -> dict[str, object]:
         parameter.name: {"default": parameter.default, "unit": parameter.unit, "help": parameter.help}
         for parameter in each.parameters
     }
-    return {"summary": each.summary, "claims": each.claims, "worlds": each.worlds, "parameters": parameters}
+    return {
+        "summary": each.summary,
+        "description": each.description,
+        "claims": each.claims,
+        "worlds": each.worlds,
+        "parameters": parameters,
+    }
 
 
 def _show(each: Scenario) -> None:
@@ -44,6 +51,7 @@ def _show(each: Scenario) -> None:
     claims = f" ({', '.join(each.claims)})" if each.claims else ""
     say(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
     say(f"Worlds: {', '.join(each.worlds)}\n")
+    console.print(Markdown(each.description), "")
     rows = [(one.name, value_text(one.default), escape(_meaning(one))) for one in each.parameters]
     columns = ("name", "default", "meaning")
     console.print(table("Settings, by --set NAME=VALUE", columns, rows, numbers=("default",)))

@@ -7,14 +7,14 @@ simulator. If nobody used the link, there is no proof.
 
 from __future__ import annotations
 
-from rebalance_lab.history.fault_kinds import FaultKind
+from rebalance_lab.history.fault_kinds import OTHER_END, FaultKind
 from rebalance_lab.kernel import Flag
 from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 LINK_CUT = FaultKind(
     name="link-cut",
     noun="cut of a link",
-    suffers="is cut off from another node",
+    suffers=f"is cut off from {OTHER_END}",
     many="are cut off from other nodes",
     band="link cut",
     begins="cuts a link of",
@@ -26,7 +26,7 @@ LINK_CUT = FaultKind(
 SLOW_LINK = FaultKind(
     name="slow-link",
     noun="slow link",
-    suffers="reaches another node slowly",
+    suffers=f"reaches {OTHER_END} slowly",
     many="reach other nodes slowly",
     band="slow link",
     begins="slows a link of",

@@ -18,6 +18,10 @@ from rebalance_lab.history.events import Event
 FAULT_PACKAGE = "rebalance_lab.faults"
 
 
+#: In the words of a fault on a link, the other end.
+OTHER_END = "another node"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultKind:
     """One kind of fault.
@@ -55,6 +59,10 @@ class FaultKind:
     in_controls: bool = False
     change: bool = False
     of_event: Callable[[FaultKind, Event], FaultKind] | None = None
+
+    def suffers_from(self, peer: str | None) -> str:
+        """What happens to its target, with the other end of the link that it is on; None: it is on none."""
+        return self.suffers if peer is None else self.suffers.replace(OTHER_END, peer)
 
 
 @cache

@@ -196,9 +196,9 @@ def _places(pairs: object) -> str:
 
 def _fault_deed(event: Event) -> str:
     """The begin, proof or end of a fault: `m1 is paused`, `the pause of m1 ends`."""
-    kind, target = kind_of(event), event.of("target")
+    kind, target, peer = kind_of(event), event.of("target"), event.of("peer")
     if event.kind is Kind.FAULT_BEGAN:
-        return f"{target} {kind.suffers}"
+        return f"{target} {kind.suffers_from(None if peer is None else str(peer))}"
     if event.kind is Kind.FAULT_BIT:
         return f"the {kind.noun} of {target} is proven: {event.of('proof')}"
     return f"the {kind.noun} of {target} ends"

@@ -54,7 +54,7 @@ class Fault:
     @property
     def suffers(self) -> str:
         """What its target suffers, in words."""
-        return self.kind.suffers if self.peer is None else self.kind.suffers.replace("another node", self.peer)
+        return self.kind.suffers_from(self.peer)
 
     @property
     def where(self) -> str:

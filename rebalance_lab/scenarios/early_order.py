@@ -22,10 +22,11 @@ from rebalance_lab.subjects.replication.subject import (
     BrokerNode,
     ProducerOptions,
     ReplicationLab,
+    lacks_a_replica,
     spares_a_controller,
     with_default,
 )
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, only_ours
 
 
@@ -78,10 +79,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 def demands(plan: Plan) -> None:
     spares_a_controller(plan)
-    if plan.number("min_isr") > plan.number("brokers") - 2:
-        raise PlanError(
-            f"min_isr={plan.number('min_isr')}: must be less than the replicas, because one will be missing"
-        )
+    lacks_a_replica(plan)
 
 
 SCENARIO = Scenario(

@@ -19,6 +19,7 @@ from rebalance_lab.subjects.replication.subject import (
     ProducerOptions,
     ReplicationLab,
     has_three_replicas,
+    lacks_a_replica,
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
@@ -62,8 +63,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 def demands(plan: Plan) -> None:
     has_three_replicas(plan)
-    if plan.number("min_isr") > 2:
-        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 2 at most, because a replica will be missing")
+    lacks_a_replica(plan)
     least_ms = plan.number("lag_ms") * 3 // 2 + LEAST_US // 1000
     if plan.text("trouble") == CUT_OFF and plan.number("away_ms") <= least_ms:
         raise PlanError(

@@ -20,6 +20,7 @@ from rebalance_lab.subjects.replication.subject import (
     ProducerOptions,
     ReplicationLab,
     has_three_replicas,
+    lacks_a_replica,
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
@@ -65,6 +66,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 def demands(plan: Plan) -> None:
     lag_ms, way_ms = plan.number("lag_ms"), plan.number("way_ms")
     has_three_replicas(plan)
+    lacks_a_replica(plan)
     if not lag_ms < 6 * way_ms < 2 * lag_ms:
         raise PlanError(
             f"way_ms={way_ms}: must be between {lag_ms // 6} and {lag_ms // 3}, so that the first fetch, which takes "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -71,6 +72,11 @@ class Scenario:
     worlds: tuple[str, ...] = WORLDS
     demands: Callable[[Plan], None] = any_settings
     real: Callable[[Plan], None] = any_settings
+
+    @property
+    def description(self) -> str:
+        """What happens and why, as Markdown: the docstring of the module of its script."""
+        return inspect.getdoc(inspect.getmodule(self.script)) or ""
 
 
 def usual(subject: str = ZK, /, **otherwise: Outcome | None) -> dict[str, Outcome | None]:

@@ -38,7 +38,7 @@ def test_a_partition_that_waits_for_one_of_the_isr() -> None:
     story.state(BACK + 1550, 1, 1, 1)
     assert story.judged(BACK + 2000) == Finding(
         Outcome.VIOLATED,
-        "t-0 had no leader for 1.500 s, in which broker 2 lived",
+        "t-0 had no live leader for 2.500 s, and broker 2, which has a replica, lived for 1.500 s of it",
         (story.alone, story.returned, led),
         {"count": 1, "longest_us": 2_500_000},
     )

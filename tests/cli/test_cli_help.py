@@ -36,6 +36,7 @@ def shown(command: CommandLine, *words: str) -> str:
 @pytest.mark.parametrize(("words", "known"), list(commands()), ids=lambda each: each if isinstance(each, str) else "")
 def test_names_metavars_and_help_stand_whole(command: CommandLine, words: str, known: Any) -> None:
     there = words_of(shown(command, *words.split(), "--help"))
+    assert not [each for each in there if each.startswith("<") or "<=" in each], "types of Python, not what is typed"
     for parameter in known.params:
         options = [each for each in (*parameter.opts, *parameter.secondary_opts) if each.startswith("-")]
         metavar = [parameter.metavar] if parameter.metavar else []

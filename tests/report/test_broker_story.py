@@ -13,6 +13,7 @@ from write_story import Writes
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.report.glossary import words_of
 from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.scene import build_scene
 
@@ -97,6 +98,12 @@ class TestDeeds:
         for nth in range(9):
             told.link(1000 * (nth + 1), 1000 * (nth + 1) + 500, "link-cut", "b2", "b3" if nth == 4 else "b1")
         assert told.deeds() == "Between 1.00 s and 9.00 s, b2 is cut off from b1 and b3 9 times."
+
+    def test_the_peer_of_a_link_is_named_on_its_event(self) -> None:
+        told = Told()
+        told.link(1000, 2000, "slow-link", "b2", "b1")
+        (began,) = [each for each in told.history().events if each.kind is Kind.FAULT_BEGAN]
+        assert words_of("replication").deed(began, "b2") == "b2 reaches b1 slowly"
 
     def test_four_at_once_are_counted(self) -> None:
         told = Told()

@@ -92,6 +92,15 @@ def last_writes_alone(plan: Plan) -> None:
         raise PlanError(f"alone={plan.number('alone')}: must be a quarter of messages at most")
 
 
+def lacks_a_replica(plan: Plan) -> None:
+    """Of scenarios that write while one of the replicas is missing, and whose controller has none. Raises PlanError."""
+    replicas = plan.number("brokers") - 1
+    if plan.number("min_isr") >= replicas:
+        raise PlanError(
+            f"min_isr={plan.number('min_isr')}: must be less than the {replicas} replicas, because one will be missing"
+        )
+
+
 def has_three_replicas(plan: Plan) -> None:
     """Of scenarios whose script names the controller and each of three replicas. Raises PlanError."""
     if plan.number("brokers") != 4:
