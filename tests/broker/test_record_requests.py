@@ -376,6 +376,22 @@ def test_the_largest_time_is_not_the_last_one() -> None:
     BrokerStage().play(story)
 
 
+def test_a_new_leader_names_no_largest_time_that_may_be_committed_already() -> None:
+    """As for any other time that it does not find below its high watermark (`Partition.fetchOffsetForTimestamp`)."""
+
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        await stage.ask(leadership(1, 1, isr=(1, 2)), 4)
+        await produced(stage, batch("a", at_ms=1000), acks=1)
+        assert await listed(stage, LARGEST, 7) == (E.NONE, -1, -1)
+        await stage.ask(leadership(1, 2, isr=(1, 2)), 4)
+        assert (await listed(stage, LARGEST, 7))[0] == E.OFFSET_NOT_AVAILABLE
+        await stage.ask(leadership(1, 3), 4)
+        assert await listed(stage, LARGEST, 7) == (E.NONE, 1000, 0)
+
+    BrokerStage().play(story)
+
+
 def test_a_waiting_fetch_goes_with_its_client() -> None:
     """It would wait for eleven days. A request that is answered soon is carried out all the same."""
 

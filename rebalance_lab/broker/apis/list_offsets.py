@@ -87,8 +87,9 @@ async def _found(
     if asked.timestamp_ms == EARLIEST:
         return log.earliest()
     if asked.timestamp_ms == LARGEST_TIMESTAMP:
-        return await log.largest_timestamp(up_to)
-    found = await log.first_since(asked.timestamp_ms, up_to)
+        found = await log.largest_timestamp(up_to)
+    else:
+        found = await log.first_since(asked.timestamp_ms, up_to)
     if found is None:
         _check_caught_up(log, start_offset, up_to, version)
     return found
