@@ -114,6 +114,11 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
             "commits_under_min_isr=true: Kafka 3.9.1 does not",
         ),
         ("message-lag", {}, "lag_messages=4: Kafka 3.9.1 does not have this setting"),
+        (
+            "all-replicas-down",
+            {"settings": {"min_isr": "1", "lag_ms": "499"}},
+            "lag_ms=499: must be at least 500 with real brokers, their replica.fetch.wait.max.ms",
+        ),
         ("truncation", {}, "scenario truncation cannot be played with real brokers: its rule sets"),
         ("frozen-isr", {}, "cannot be played with real brokers: it cuts"),
         ("isr-per-partition", {}, "cannot be played with real brokers: it cuts"),
@@ -142,7 +147,7 @@ def test_the_option_that_a_plan_names_is_that_of_its_subject() -> None:
 
 
 def test_a_broker_of_kafka_gets_the_settings_of_the_trial() -> None:
-    settings = {"min_isr": "1", "unclean": "true", "lag_ms": "900", "flush_messages": "1", "segment_bytes": "4096"}
+    settings = {"min_isr": "1", "unclean": "true", "lag_ms": "500", "flush_messages": "1", "segment_bytes": "4096"}
     plan = make_plan("all-replicas-down", world="processes", implementation="real", settings=settings)
     spec = ReplicaOptions(port=9, more={}).spec(plan, "b2", connect="here", events="/trial/b2.jsonl")
     properties = kafka_properties(spec.settings.log_defaults, spec.settings.config, spec.settings)
@@ -152,7 +157,7 @@ def test_a_broker_of_kafka_gets_the_settings_of_the_trial() -> None:
         "controlled.shutdown.enable": "false",
         "log.flush.interval.messages": "1",
         "log.segment.bytes": "4096",
-        "replica.lag.time.max.ms": "900",
+        "replica.lag.time.max.ms": "500",
         "unclean.leader.election.enable": "true",
         "zookeeper.connect": "here",
         "zookeeper.session.timeout.ms": "2000",

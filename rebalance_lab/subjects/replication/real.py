@@ -6,20 +6,41 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rebalance_lab.broker.settings import kafka_properties
+from rebalance_lab.broker.replication.rules import IsrWriter
+from rebalance_lab.broker.settings import BROKER_SETTINGS, kafka_properties
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.recorder import FileSink
 from rebalance_lab.kernel import Kernel
-from rebalance_lab.roles.broker import BrokerSpec
+from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
 from rebalance_lab.roles.real.broker_log_reader import LEVELS, BrokerLogReader
 from rebalance_lab.roles.spec import Command, Expire, NodeSpec
-from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.processes.programs import ProgramProcess
 from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.kafka.log_file import LogFile
 from rebalance_lab.world.live.takeover import Credentials, TakeoverFailed, end_session, password_of
 from rebalance_lab.world.process.clocks import identity
+
+#: The least replica.lag.time.max.ms with which a broker of Kafka starts (`KafkaConfig.validateValues`, 3.9.1).
+LEAST_LAG = "replica.fetch.wait.max.ms"
+
+
+def demands(plan: Plan) -> None:
+    """Refuse what a broker of Kafka 3.9.1 does not do. Raises PlanError."""
+    if not plan.has_real_nodes:
+        return
+    if plan.plant in tuple(BrokerPlant):
+        raise PlanError(f"plant {plan.plant} is a bug of our brokers; real brokers do not have it")
+    if plan.number("lag_messages"):
+        raise PlanError(f"lag_messages={plan.number('lag_messages')}: Kafka 3.9.1 does not have this setting")
+    if plan.text("isr_writer") != IsrWriter.CONTROLLER:
+        raise PlanError(f"isr_writer={plan.text('isr_writer')}: in Kafka 3.9.1 the controller writes another ISR")
+    lag_ms, least_ms = plan.number("lag_ms"), BROKER_SETTINGS[LEAST_LAG].default
+    if lag_ms < least_ms:  # type: ignore[operator]
+        raise PlanError(
+            f"lag_ms={lag_ms}: must be at least {least_ms} with real brokers, their {LEAST_LAG}; Kafka does not start"
+        )
 
 
 class RealBroker(ProgramProcess):

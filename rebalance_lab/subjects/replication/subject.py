@@ -29,7 +29,7 @@ from rebalance_lab.subjects.broker_log.subject import (
     ClientOptions,
 )
 from rebalance_lab.subjects.replication.outside import OutsideLab
-from rebalance_lab.subjects.replication.real import RealBrokers
+from rebalance_lab.subjects.replication.real import RealBrokers, demands
 from rebalance_lab.subjects.replication.tracker import PARTITION, ReplicationTracker
 from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError
@@ -466,24 +466,12 @@ class ReplicationLab(OutsideLab):
         return tracker
 
 
-def _demands(plan: Plan) -> None:
-    """Refuse what a broker of Kafka 3.9.1 does not do."""
-    if not plan.has_real_nodes:
-        return
-    if plan.plant in tuple(BrokerPlant):
-        raise PlanError(f"plant {plan.plant} is a bug of our brokers; real brokers do not have it")
-    if plan.number("lag_messages"):
-        raise PlanError(f"lag_messages={plan.number('lag_messages')}: Kafka 3.9.1 does not have this setting")
-    if plan.text("isr_writer") != IsrWriter.CONTROLLER:
-        raise PlanError(f"isr_writer={plan.text('isr_writer')}: in Kafka 3.9.1 the controller writes another ISR")
-
-
 REPLICATED = Subject(
     name=REPLICATION,
     rules=tuple(sorted(ReplicationRules, key=lambda each: each is not ReplicationRules.KIP_320)),
     lab=ReplicationLab,
     tracker=ReplicationTracker,
-    demands=_demands,
+    demands=demands,
     real=RealNodes(
         rules=ReplicationRules.KIP_320.value,
         settings={},
