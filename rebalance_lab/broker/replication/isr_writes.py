@@ -3,8 +3,8 @@
 A leader writes the state znode with the version that it knows (`ReplicationUtils.updateLeaderAndIsr`). If another has
 written since, nothing changes: the leader keeps its ISR and tries again at its next chance, always with the same
 version, until it is sent another leadership. Until then the high watermark waits for replicas that may be dead
-(KAFKA-2729). The controller learns of changes from `/isr_change_notification`, some seconds later
-(`ReplicaManager.maybePropagateIsrChanges`).
+(KAFKA-2729). From 0.9 on the controller learns of changes from `/isr_change_notification`, some seconds later
+(`ReplicaManager.maybePropagateIsrChanges`); before, only when it next reads the state to change it.
 
 If the session expires under the write, the leader keeps its ISR too, though the write may have been carried out: a
 follower may then be in the ISR of the state znode for which the leader's high watermark does not wait

@@ -33,7 +33,8 @@ def diverging(end: EpochEnd, last_epoch: int, fetch_offset: int) -> EpochEnd | N
 
 def at_leader_end(leader_end: int, end_offset: int) -> Truncation | None:
     """What follows if the leader does not have the end of the follower's log; None if it is not the leader's log that
-    is shorter."""
+    is shorter. From 0.8.2 to 1.1 the follower's broker halts instead, unless the topic allows unclean elections
+    (`ReplicaFetcherThread.handleOffsetOutOfRange`)."""
     return Truncation(leader_end) if leader_end < end_offset else None
 
 
