@@ -16,7 +16,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, EpochEnd, EpochStart, LeaderEpochs
-from rebalance_lab.broker.replication.fetch_state import FetchState, first_state
+from rebalance_lab.broker.replication.fetch_state import FetchState, asks_leader, first_state
 from rebalance_lab.broker.replication.fetches import FetchAnswer, conclude
 from rebalance_lab.broker.replication.leadership import (
     UNKNOWN_OFFSET,
@@ -380,7 +380,8 @@ class ReplicaSteps:
 
     def _without_question(self, replica: Replica) -> Replica:
         """A follower that is to truncate and asks its leader nothing cuts at its high watermark."""
-        if replica.fetching is not FetchState.TRUNCATING or (self.rules.asks_for_epochs and replica.epochs):
+        asks = asks_leader(self.rules, has_epochs=bool(replica.epochs))
+        if replica.fetching is not FetchState.TRUNCATING or asks:
             return replica
         return self._cut(replica, at_high_watermark(replica.high_watermark, replica.end))
 

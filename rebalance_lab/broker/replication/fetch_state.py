@@ -32,3 +32,9 @@ def first_state(rules: ReplicationRules, *, leader: int, followed: int | None, h
     resumes = followed == leader and rules.resumes_after_same_leader
     finds_out_by_fetching = rules.truncates_on_fetch and has_epochs
     return FetchState.FETCHING if resumes or finds_out_by_fetching else FetchState.TRUNCATING
+
+
+def asks_leader(rules: ReplicationRules, *, has_epochs: bool) -> bool:
+    """Whether a replica that truncates asks its leader where its latest leader epoch ended. Otherwise it cuts its log at
+    its own high watermark."""
+    return rules.asks_for_epochs and has_epochs

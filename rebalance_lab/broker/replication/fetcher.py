@@ -15,7 +15,7 @@ from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, E
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.observe import Observe
-from rebalance_lab.broker.replication.fetch_state import FETCH_TRANSITIONS, FetchState, first_state
+from rebalance_lab.broker.replication.fetch_state import FETCH_TRANSITIONS, FetchState, asks_leader, first_state
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.replication.truncation import (
     Truncation,
@@ -237,7 +237,7 @@ class ReplicaFetcher:
         asked = {}
         for each in them:
             log = each.follower.log
-            if self._rules.asks_for_epochs and log.leader_epoch != UNDEFINED_EPOCH:
+            if asks_leader(self._rules, has_epochs=log.leader_epoch != UNDEFINED_EPOCH):
                 asked[each] = log.leader_epoch
             else:
                 await self._cut(each, at_high_watermark(log.high_watermark, log.end_offset))
