@@ -101,6 +101,12 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     version: int
 
 
+def was_written(known: Stored, found: Stored, epoch: int) -> bool:
+    """Whether a write of the controller of `epoch` was refused because it had been done: the reply to its first attempt
+    was lost. `known`, `found`: the state before it, and the one that is there. Only controllers raise leader epochs."""
+    return found.controller_epoch == epoch and found.leader_and_isr.leader_epoch > known.leader_and_isr.leader_epoch
+
+
 @dataclass(slots=True)
 class Cluster:
     """`brokers`: those that are registered; some of them are `shutting_down`. `failed`: broker -> its replicas whose

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from controller.cluster import Cluster, Stored
+from controller.cluster import Cluster, Stored, was_written
 from controller.leader_election import LeaderAndIsr, without_replicas
 from controller.request_batch import RequestBatch
 from controller.stimuli import Instruction, Purpose, ReadUnclean, StatesWritten, UncleanRead, WriteStates
@@ -91,18 +91,22 @@ class IsrRemovals:
     def written(self, result: StatesWritten) -> list[Instruction]:
         """Tell the replicas that are left, and try again where another had written in between."""
         self._under_way -= 1
+        written, again = dict(result.written), []
+        for partition, found in result.conflicts.items():
+            known = self._cluster.stored.get(partition)
+            if known is None or found is None or found.controller_epoch > self._epoch:
+                continue
+            if was_written(known, found, self._epoch):
+                written[partition] = found
+            else:
+                self._cluster.store(partition, found)
+                again.append(partition)
         batch = self._batch()
-        for partition, stored in result.written.items():
+        for partition, stored in written.items():
             if partition in self._cluster.states:
                 self._cluster.store(partition, stored)
                 batch.lead_or_follow(self._left(partition, stored), partition)
-        out: list[Instruction] = list(batch.requests())
-        again = []
-        for partition, found in result.conflicts.items():
-            if partition in self._cluster.states and found is not None and found.controller_epoch <= self._epoch:
-                self._cluster.store(partition, found)
-                again.append(partition)
-        return out + self.begin(again)
+        return [*batch.requests(), *self.begin(again)]
 
     def _left(self, partition: TopicPartition, stored: Stored) -> list[int]:
         """Its replicas on brokers that stay, and a leader that shuts down."""

@@ -106,10 +106,9 @@ def offline(
 
 
 def preferred(assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int]) -> Election:
-    """The first of the assignment, if it is live and in sync. Raises NoLeader, also if it leads already."""
+    """The first of the assignment, if it is live and in sync; also if it leads already: after a write whose reply was
+    lost the brokers have not heard of it. Raises NoLeader."""
     first = assignment[0]
-    if first == current.leader:
-        raise NoLeader(f"the preferred replica {first} leads already")
     if first not in live or first not in current.isr:
         raise NoLeader(f"the preferred replica {first} is not {'live' if first not in live else 'in sync'}")
     return Election(_next(current, first, current.isr), tuple(assignment))

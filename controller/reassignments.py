@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from controller.cluster import Assignment, Cluster, Replica, Stored
+from controller.cluster import Assignment, Cluster, Replica, Stored, was_written
 from controller.elections import Elections, Strategy
 from controller.leader_election import LeaderAndIsr, without_replicas
 from controller.request_batch import RequestBatch
@@ -377,20 +377,24 @@ class Reassignments:
     def written(self, result: StatesWritten) -> list[Instruction]:
         """Tell the replicas of their new leader epoch, and write again where another had written in between."""
         self._writing.difference_update(result.written, result.conflicts)
-        cluster, batch = self._cluster, self._batch()
-        for each, stored in result.written.items():
-            if each in cluster.states:
-                cluster.store(each, stored)
-                self._tell(each, batch)
-        out: list[Instruction] = list(batch.requests())
+        cluster, batch, written = self._cluster, self._batch(), dict(result.written)
+        given_up: list[Instruction] = []
         again: list[TopicPartition] = []
         for each, found in result.conflicts.items():
+            known = cluster.stored.get(each)
             if found is None or found.controller_epoch > self._epoch:
-                out += self._give_up([each], _why_not_written(found))
+                given_up += self._give_up([each], _why_not_written(found))
+            elif result.of is Purpose.REMOVAL and known is not None and was_written(known, found, self._epoch):
+                written[each] = found
             elif each in cluster.states:
                 cluster.store(each, found)
                 again.append(each)
-        return out + (self._raise_epochs(again) if result.of is Purpose.REASSIGNMENT else self._shrink_isrs(again))
+        for each, stored in written.items():
+            if each in cluster.states:
+                cluster.store(each, stored)
+                self._tell(each, batch)
+        once_more = self._raise_epochs(again) if result.of is Purpose.REASSIGNMENT else self._shrink_isrs(again)
+        return [*batch.requests(), *given_up, *once_more]
 
     def _tell(self, partition: TopicPartition, batch: RequestBatch) -> None:
         """A1, A2, B3, B4: its leadership to all of its replicas; new ones may choose a disk."""

@@ -53,6 +53,8 @@ class ControlSteps:
         """The leadership is given to an in-sync replica that is the first of the assignment now: to whom, and what
         follows."""
         for first in self._brokers:
+            if first == control.leader:
+                continue
             assignment = (first, *(each for each in self._brokers if each != first))
             try:
                 election = preferred(assignment, control.state, self._brokers)

@@ -288,6 +288,18 @@ def test_a_removal_is_tried_again_where_another_has_written() -> None:
     assert again == [WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 1)}, Purpose.OFFLINE)]
 
 
+def test_replicas_are_told_of_a_removal_that_had_been_done() -> None:
+    """The reply to the first attempt was lost: the second finds what it wants to write."""
+    it = running({"t": Topic({0: (1, 2, 3)})}, {T0: stored(1, 1, 2, 3)}, (1, 2, 3))
+    (_, handed_back) = it.handle(BrokersRead([broker(1), broker(2)]))[-2:]
+    assert isinstance(handed_back, HandBack)
+    it.handle(handed_back.stimulus)
+    done = stored(1, 1, 2, leader_epoch=1, version=1)
+    told = brief(it.handle(StatesWritten({}, {T0: done}, Purpose.OFFLINE)))
+    assert told == [(broker, kind, [(0, 1, 1)]) for kind in ("lead", "inform") for broker in (1, 2)]
+    assert it.cluster.stored[T0] == done
+
+
 @pytest.mark.parametrize(("allowed", "isr"), [({"t"}, ()), ((), (1,))])
 def test_in_0_8_the_last_replica_leaves_the_isr_if_unclean_elections_are_allowed(
     allowed: Collection[str], isr: tuple[int, ...]

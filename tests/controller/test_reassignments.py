@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from controller_machine import EPOCH, T0, T1, asked, brief, broker, carried_out, running, stored, writes
 
-from controller.cluster import Assignment, Topic
+from controller.cluster import Assignment, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.states import ReplicaState
@@ -28,6 +28,7 @@ from controller.stimuli import (
     ReplicasDeleted,
     StatesRead,
     StatesWritten,
+    Stimulus,
     TrimReassignment,
     WriteAssignments,
     WriteStates,
@@ -234,14 +235,32 @@ def test_another_writer_is_written_over_and_a_later_controller_is_not() -> None:
     assert it.cluster.reassigning == set()
 
 
-def _written_to(it: ControllerMachine) -> WriteStates:
-    """Begin to move, until the state is to be written."""
-    waiting: list[object] = [MOVE]
+def test_replicas_are_told_of_a_smaller_isr_that_had_been_written() -> None:
+    """The reply to the first attempt was lost: the second finds what it wants to write."""
+    it = moving()
+    now = stored(2, 1, 2, 3, leader_epoch=6, version=5)
+    it.cluster.stored[T0] = now
+    write = _written_to(it, StatesRead([T0], {T0: now}), Purpose.REMOVAL)
+    (state, _) = write.states[T0]
+    assert (state.leader_epoch, state.isr) == (8, (2, 3))
+    done = stored(2, 2, 3, leader_epoch=8, version=7)
+    told = brief(it.handle(StatesWritten({}, {T0: done}, write.of)))
+    assert told[:2] == [(2, "lead", [(0, 2, 8)]), (3, "lead", [(0, 2, 8)])]
+
+
+def _written_to(it: ControllerMachine, stimulus: Stimulus = MOVE, of: Purpose = Purpose.REASSIGNMENT) -> WriteStates:
+    """Begin, by default to move, until a state is to be written for this purpose."""
+    waiting = [stimulus]
     while True:
         for each in it.handle(waiting.pop(0)):
             match each:
-                case WriteStates():
+                case WriteStates() if each.of is of:
                     return each
+                case WriteStates():
+                    now = {
+                        part: Stored(state, EPOCH, (version or 0) + 1) for part, (state, version) in each.states.items()
+                    }
+                    waiting.append(StatesWritten(now, of=each.of))
                 case HandBack():
                     waiting.append(each.stimulus)
                 case WriteAssignments():

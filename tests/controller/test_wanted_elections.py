@@ -176,6 +176,17 @@ def test_an_election_that_another_writer_was_faster_than_is_tried_again() -> Non
     assert it.handle(StatesWritten({}, {T0: changed})) == [WriteStates({T0: (LeaderAndIsr(1, 5, (2, 1, 3)), 10)})]
 
 
+def test_brokers_are_told_of_an_election_that_had_been_done() -> None:
+    """The reply to the first attempt was lost. As in Kafka the preferred leader is elected again, in one more epoch."""
+    it = led_by_2(2, 1)
+    it.handle(PreferredRead([T0]))
+    done = stored(1, 2, 1, leader_epoch=5, version=10)
+    (again,) = it.handle(StatesWritten({}, {T0: done}))
+    assert again == WriteStates({T0: (LeaderAndIsr(1, 6, (2, 1)), 10)})
+    written = stored(1, 2, 1, leader_epoch=6, version=11)
+    assert (2, "lead", [(0, 1, 6)]) in brief(it.handle(StatesWritten({T0: written})))
+
+
 @pytest.mark.parametrize("found", [None, stored(2, 2, 1, controller_epoch=EPOCH + 1, version=10)])
 def test_an_election_that_cannot_be_written_is_answered(found: Stored | None) -> None:
     it = led_by_2(2, 1)

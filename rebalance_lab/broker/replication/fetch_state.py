@@ -35,6 +35,6 @@ def first_state(rules: ReplicationRules, *, leader: int, followed: int | None, h
 
 
 def asks_leader(rules: ReplicationRules, *, has_epochs: bool) -> bool:
-    """Whether a replica that truncates asks its leader where its latest leader epoch ended. Otherwise it cuts its log at
-    its own high watermark."""
+    """Whether a replica that truncates asks its leader where its latest leader epoch ended. Otherwise it cuts its log
+    at its own high watermark."""
     return rules.asks_for_epochs and has_epochs
