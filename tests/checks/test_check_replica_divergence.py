@@ -25,7 +25,7 @@ def test_replicas_that_hold_the_same() -> None:
         story.read(broker, broker, (0, 0, 1), (1, 1, 2))
     finding = story.found()
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "replicas": 3, "records": 2}
+    assert finding.measures == {"count": 0, "gaps": 0, "replicas": 3, "records": 2}
 
 
 def test_another_number_at_one_offset() -> None:
@@ -47,6 +47,27 @@ def test_a_replica_that_has_fewer_records_does_not_diverge() -> None:
     story = Reads()
     story.read(1, 1, (0, 0, 1), (1, 0, 2))
     story.read(2, 2, (0, 0, 1))
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_replica_that_lacks_a_record_between_two_others() -> None:
+    story = Reads()
+    one = story.read(1, 1, (0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 4))
+    other = story.read(2, 2, (0, 0, 1), (2, 0, 3))
+    assert story.found() == Finding(
+        Outcome.VIOLATED,
+        "offset 1 has number 2 of leader epoch 0 on broker 1, no record on 2",
+        (one, other),
+        {"count": 1, "gaps": 1, "replicas": 2, "records": 4},
+    )
+
+
+def test_a_replica_that_begins_later_has_no_gap() -> None:
+    """The beginning of a log may have been deleted."""
+    story = Reads()
+    story.read(1, 1, (0, 0, 1), (1, 0, 2), (2, 0, 3))
+    story.read(2, 2, (1, 0, 2), (2, 0, 3), (3, 0, 4))
+    story.read(3, 3)
     assert story.found().outcome is Outcome.CLEAN
 
 
