@@ -21,7 +21,8 @@ opens the log, and reports only then that it leads (`Partition.makeLeader`, 3.9.
 
 With `replica.lag.max.messages` (0.8; the trial's `lag_messages`) a leader may also drop a follower that lacks more
 records than that. It takes for lacking at most what it has not committed, because what is committed is in every replica
-in sync. So it had this reason only if more records than that were not committed. Even then the follower was healthy if
+in sync. So it had this reason only if more records than that were not committed, with those that it was just syncing,
+if it syncs (`flush_messages`): it notes them when that is done. Even then the follower was healthy if
 it had all of them again before they had been lacking for `replica.lag.time.max.ms`: the leader dropped one that was not
 behind for long, and the ISR may flap (KIP-16). The first record that was lacking was appended by this leader; a
 follower has all of them when it has joined again and they are committed.
@@ -214,6 +215,7 @@ def _lack(history: History, shrink: Shrink) -> Lack | None:
     if shrink.decided is None:
         return None
     before = _before_drop(history, shrink)
+    before += _under_way(history, shrink, shrink.decided)
     end = max((_log_end(each) for each in before), default=-1)
     committed = max((_committed(each) for each in before), default=-1)
     if min(end, committed) < 0:
@@ -232,6 +234,15 @@ def _before_drop(history: History, shrink: Shrink) -> list[Event]:
     if decided is None:
         return []
     return [each for each in _of_leader(history, shrink, decided.actor) if order(each) < order(decided)]
+
+
+def _under_way(history: History, shrink: Shrink, decided: Event) -> list[Event]:
+    """The append that the leader was perhaps syncing when it decided. It was in its log, and not noted yet."""
+    if not history.trial.parameters.get("flush_messages"):
+        return []
+    own = (each for each in _of_leader(history, shrink, decided.actor) if each.kind is APPENDED)
+    after = next((each for each in own if order(decided) < order(each)), None)
+    return [after] if after is not None and after.at_us <= decided.at_us + NOTED_LATE_US else []
 
 
 def _of_leader(history: History, shrink: Shrink, actor: str) -> list[Event]:

@@ -143,3 +143,32 @@ def test_where_records_do_not_count_only_time_does() -> None:
     finding = story.found()
     assert finding.outcome is Outcome.VIOLATED
     assert finding.why.endswith("0.590 s after its leader epoch began, and it may lag for 2.000 s")
+
+
+@pytest.mark.parametrize(
+    ("flush_messages", "noted_ms", "outcome"),
+    [(1, 5640, Outcome.CLEAN), (1, 5641, Outcome.VIOLATED), (0, 5545, Outcome.VIOLATED)],
+)
+def test_records_that_the_leader_is_syncing_count(flush_messages: int, noted_ms: float, outcome: Outcome) -> None:
+    """They are in its log when it decides at 5540 ms, and it notes them when they are synced."""
+    story = Leader(flush_messages=flush_messages)
+    story.appended(5500, 0, 4)
+    story.committed(5510, 5)
+    story.assumed(5540, (1, 2), (1,))
+    story.state(5542, 1)
+    story.appended(noted_ms, 5, 10)
+    assert story.found().outcome is outcome
+
+
+def test_one_that_has_soon_what_the_leader_was_syncing_was_healthy() -> None:
+    story = Leader(flush_messages=1)
+    story.appended(5500, 0, 4)
+    story.committed(5510, 5)
+    story.assumed(5540, (1, 2), (1,))
+    dropped = story.state(5542, 1)
+    appended = story.appended(5545, 5, 10)
+    story.joined(5600)
+    again = story.committed(5700, 11)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (appended, dropped, again))
+    assert finding.measures["counted"] == 1

@@ -15,8 +15,16 @@ class Leader(Story):
     """What broker 1 does in leader epoch 0 of t-0, and the state znode. Followers may lag for 2 s or, if `lag_messages`
     is not 0, by so many records."""
 
-    def __init__(self, lag_messages: int = 5, *, end: int = 0, high_watermark: int = 0, leads_ms: float = 20) -> None:
-        super().__init__(lag_ms=2000, lag_messages=lag_messages)
+    def __init__(
+        self,
+        lag_messages: int = 5,
+        *,
+        end: int = 0,
+        high_watermark: int = 0,
+        leads_ms: float = 20,
+        flush_messages: int = 0,
+    ) -> None:
+        super().__init__(lag_ms=2000, lag_messages=lag_messages, flush_messages=flush_messages)
         self._count = 0
         self.state(10, 1, 2)
         self._of_leader(leads_ms, LEADS, end_offset=end, high_watermark=high_watermark)
