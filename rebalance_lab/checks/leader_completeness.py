@@ -15,7 +15,7 @@ from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, vi
 from rebalance_lab.checks.partition_states import Place, place_of
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import COMMITTED, LEADS
+from rebalance_lab.history.replicas import COMMITTED, LEADS, high_watermark_in
 from rebalance_lab.history.views import events_of, grouped
 
 Wrong = tuple[str, Event, Event]
@@ -30,7 +30,8 @@ def judge(history: History) -> Finding:
         (commit, leader) for leader in events_of(history, LEADS) if (commit := _before(by_place, leader)) is not None
     ]
     lacking = [(commit, leader) for commit, leader in successions if _lacks(commit, leader) > 0]
-    falls = [wrong for each in by_place.values() for wrong in _falls(each)]
+    marks = grouped(events_of(history, LEADS, COMMITTED), place_of)
+    falls = [wrong for each in marks.values() for wrong in _falls(each)]
     wrong = [*falls, *(_told(*each) for each in lacking)]
     measures = {
         "count": len(wrong),
@@ -45,20 +46,21 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, measures, vacuous=None if commits else "nothing was committed")
 
 
-def _falls(commits: list[Event]) -> list[Wrong]:
-    """High watermarks of one leader epoch that did not rise."""
+def _falls(marks: list[Event]) -> list[Wrong]:
+    """High watermarks of one leader epoch that did not rise, from the one with which the leader began."""
     found: list[Wrong] = []
     last: dict[tuple[str, int], Event] = {}
-    for event in commits:
+    for event in marks:
         leadership = event.actor, _number(event, "leader_epoch")
         before = last.get(leadership)
-        if before is not None and _number(event, "offset") <= _number(before, "offset"):
+        if event.kind is COMMITTED and before is not None and high_watermark_in(event) <= high_watermark_in(before):
             why = (
-                f"{place_of(event)}: the high watermark of {event.actor} went from {before.of('offset')} to "
-                f"{event.of('offset')} in leader epoch {leadership[1]}"
+                f"{place_of(event)}: the high watermark of {event.actor} went from {high_watermark_in(before)} to "
+                f"{high_watermark_in(event)} in leader epoch {leadership[1]}"
             )
             found.append((why, before, event))
-        last[leadership] = event
+        if event.kind is COMMITTED or before is None:
+            last[leadership] = event
     return found
 
 

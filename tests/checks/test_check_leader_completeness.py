@@ -78,6 +78,16 @@ def test_a_high_watermark_that_falls_in_one_epoch() -> None:
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
 
 
+def test_one_that_falls_as_soon_as_a_leader_has_begun() -> None:
+    story = Leaders()
+    began = story.leads(1, 1, 0, 9, high_watermark=5)
+    after = story.committed(10, 1, 0, 4)
+    story.committed(20, 1, 0, 6)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (began, after))
+    assert finding.why == "t-0: the high watermark of b1 went from 5 to 4 in leader epoch 0"
+
+
 def test_a_follower_s_own_may_fall() -> None:
     story = Leaders()
     story.leads(1, 1, 0, 0)
