@@ -6,7 +6,8 @@ Each move of a leader's high watermark is compared with it: a follower records w
 more, and the leader hears of it by that. A state that has just been written, or is just about to be replaced, is left
 out, and so is a replica whose broker has been started since it took its role last. A replica that joins the ISR is
 compared when the state with it is written: a leader that lets it join too early waits for it afterwards, so no later
-move would show that.
+move would show that. It must also have what leaders before had committed, as far as this one has it: a new leader may
+know late what is committed (KAFKA-7128).
 
 Witness: the state, the end of the log that is too short, and the last move of the high watermark, or the event with
 which the leader began.
@@ -118,26 +119,41 @@ def _compare_joins(history: History) -> tuple[int, list[Ahead]]:
         return 0, []
     names = broker_names(history)
     ends = grouped(events_of(history, *LogEnds.ENDS), lambda each: (each.actor, place_of(each)))
-    watermarks = grouped(
-        events_of(history, LEADS, COMMITTED), lambda each: (each.actor, place_of(each), each.of("leader_epoch"))
-    )
+    marks = grouped(events_of(history, LEADS, COMMITTED), place_of)
     compared, found = 0, []
     for place, event, state, joined in _growths(history):
         until_us = event.at_us + TOLERANCE_US
-        leader = names.get(state.leader, ""), place, state.leader_epoch
-        moved = _last(watermarks.get(leader, []), event.at_us - TOLERANCE_US)
+        committed = _committed(marks.get(place, []), names.get(state.leader), state, event.at_us - TOLERANCE_US)
         for broker in joined:
             end = _last(ends.get((names.get(broker, ""), place), []), until_us)
-            if moved is None or end is None or _started(history, end, until_us):
+            if committed is None or end is None or _started(history, end, until_us):
                 continue
             compared += 1
-            by = high_watermark_in(moved) - end_in(end)
+            offset, moved = committed
             why = (
                 f"{place}: broker {broker} joined the ISR with a log that ended at {end_in(end)}, and {moved.actor} "
-                f"had committed up to offset {high_watermark_in(moved)} in leader epoch {state.leader_epoch}"
+                f"had committed up to offset {high_watermark_in(moved)} in leader epoch {moved.of('leader_epoch')}"
             )
+            by = offset - end_in(end)
             found += [Ahead(why, by, event.id, end.id, moved.id)] if by > 0 else []
     return compared, found
+
+
+def _committed(
+    marks: Sequence[Event], leader: str | None, state: LeaderIsrAndControllerEpoch, until_us: int
+) -> tuple[int, Event] | None:
+    """Up to where the leader of a state, and those of earlier leader epochs, had committed until then, and the event
+    that says so. Of what earlier ones had, only what this one began with: it may be unclean. None if it had not
+    begun."""
+    marks = marks[: bisect_right(marks, until_us, key=lambda each: each.at_us)]
+    own = [each for each in marks if each.of("leader_epoch") == state.leader_epoch and each.actor == leader]
+    began = next((each for each in own if each.kind is LEADS), None)
+    if began is None:
+        return None
+    earlier = [each for each in marks if int(str(each.of("leader_epoch"))) < state.leader_epoch]
+    reached = [(high_watermark_in(each), each) for each in own]
+    reached += [(min(high_watermark_in(each), end_in(began)), each) for each in earlier]
+    return max(reached, key=lambda each: each[0])
 
 
 def _growths(history: History) -> Iterator[tuple[Place, Event, LeaderIsrAndControllerEpoch, list[int]]]:

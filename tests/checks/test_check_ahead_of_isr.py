@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from log_story import Logs, replicating
 
 from rebalance_lab.checks import CHECKS, Outcome
+from rebalance_lab.history.events import EventId
+from rebalance_lab.history.replicas import COMMITTED
 
 STATE = ("zookeeper", 3)
 
@@ -89,6 +92,50 @@ def test_of_a_replica_that_was_started_again_nothing_is_known_until_it_has_a_rol
             story.follows(56, 3, 1, 1)
         story.committed(60, 1, 5)
         assert story.found("ahead_of_isr").outcome is outcome
+
+
+def joining(end: int, *, leaders_end: int = 5) -> tuple[Logs, EventId, EventId, EventId]:
+    """b1 has committed 5 records with b2, which leads in epoch 2 and knows of 3. b3 joins with a log that ends at
+    `end`. Returns also the commit, the end of b3's log, and the state with it."""
+    story = replicating(1, 2)
+    moved = story.committed(60, 1, 5)
+    story.state(100, 2, 2, 2)
+    story.leads(110, 2, 2, 2, end=leaders_end, high_watermark=min(3, leaders_end))
+    log_end = story.follows(120, 3, 2, 2, end=end)
+    return story, moved, log_end, story.state(200, 2, 2, 2, 3)
+
+
+def test_one_that_joins_needs_what_the_leader_before_has_committed() -> None:
+    story, moved, log_end, joined = joining(4)
+    finding = story.found("ahead_of_isr")
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (joined, log_end, moved))
+    assert finding.measures == {"count": 1, "most": 1, "compared": 3, "joins": 1}
+    assert finding.why == (
+        "t-0: broker 3 joined the ISR with a log that ended at 4, and b1 had committed up to offset 5 in leader epoch 1"
+    )
+
+
+@pytest.mark.parametrize(("end", "leaders_end"), [(5, 5), (2, 2)])
+def test_one_that_joins_needs_no_more_than_an_unclean_leader_has(end: int, leaders_end: int) -> None:
+    story, *_ = joining(end, leaders_end=leaders_end)
+    assert story.found("ahead_of_isr").outcome is Outcome.CLEAN
+
+
+def test_one_that_joins_needs_what_its_leader_has_committed() -> None:
+    story, *_ = joining(5)
+    moved = story.broker(150, 2, COMMITTED, offset=6, leader_epoch=2)
+    assert story.found("ahead_of_isr").witness[2] == moved
+
+
+def test_what_a_deposed_leader_commits_later_says_nothing_of_who_joined() -> None:
+    story = replicating(1, 2)
+    story.committed(60, 1, 4)
+    story.state(100, 2, 2, 2)
+    story.leads(110, 2, 2, 2, end=5, high_watermark=3)
+    story.follows(120, 3, 2, 2, end=4)
+    story.state(200, 2, 2, 2, 3)
+    story.committed(199, 1, 5)
+    assert story.found("ahead_of_isr").outcome is Outcome.CLEAN
 
 
 def test_without_replication_the_check_does_not_apply() -> None:
