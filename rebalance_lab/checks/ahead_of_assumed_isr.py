@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.leader_beliefs import Belief, LeaderBeliefs
-from rebalance_lab.checks.log_ends import LogEnds, end_in
+from rebalance_lab.checks.log_ends import LogEnds, end_in, replicated_first
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, place_of
@@ -75,7 +75,7 @@ def _compared(history: History) -> Iterator[Lacks]:
     names = broker_names(history)
     ends, beliefs = LogEnds(), LeaderBeliefs()
     marks: dict[tuple[str, Place], Event] = {}
-    for event in events_of(history, *_KINDS):
+    for event in replicated_first(events_of(history, *_KINDS)):
         ends.take(event)
         beliefs.take(event)
         if event.kind in {LEADS, COMMITTED}:

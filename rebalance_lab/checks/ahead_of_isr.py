@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.log_ends import LogEnds, end_in
+from rebalance_lab.checks.log_ends import LogEnds, end_in, replicated_first
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, Stood, lives, place_of, stood
@@ -73,7 +73,7 @@ def _compare(history: History) -> tuple[int, list[Ahead]]:
     states = stood(history, closing_us(history)[0])
     ends = LogEnds()
     compared, found = 0, []
-    for event in events_of(history, *LogEnds.KINDS, COMMITTED):
+    for event in replicated_first(events_of(history, *LogEnds.KINDS, COMMITTED)):
         ends.take(event)
         state = _state_at(states.get(place_of(event), []), event) if event.kind is COMMITTED else None
         if state is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rebalance_lab.checks.partition_states import Place, place_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.intervals import RESTART
@@ -35,6 +37,12 @@ class LogEnds:
     def of(self, actor: str | None, place: Place) -> Event | None:
         """The event that says where a replica's log ends; None if that is not known."""
         return None if actor is None else self._last.get((actor, place))
+
+
+def replicated_first(events: Iterable[Event]) -> list[Event]:
+    """Events in the order of their times, and in each microsecond first what followers have written. A simulated
+    network may take no time, and a leader commits what a follower has told it."""
+    return sorted(events, key=lambda each: (each.at_us, each.kind is not REPLICATED))
 
 
 def end_in(event: Event) -> int:

@@ -155,3 +155,10 @@ def test_without_replication_the_check_does_not_apply() -> None:
     story = Logs()
     story.committed(60, 1, 5)
     assert not CHECKS["ahead_of_assumed_isr"].applies(story.history())
+
+
+def test_a_follower_may_have_told_its_leader_in_the_same_microsecond() -> None:
+    story = replicating()
+    story.replicated(60, 3, 5)
+    story.committed(60, 1, 5)
+    assert story.found("ahead_of_assumed_isr").outcome is Outcome.CLEAN

@@ -94,6 +94,13 @@ def test_of_a_replica_that_was_started_again_nothing_is_known_until_it_has_a_rol
         assert story.found("ahead_of_isr").outcome is outcome
 
 
+def test_a_follower_may_have_told_its_leader_in_the_same_microsecond() -> None:
+    story = replicating()
+    story.replicated(60, 3, 5)
+    story.committed(60, 1, 5)
+    assert story.found("ahead_of_isr").outcome is Outcome.CLEAN
+
+
 def joining(end: int, *, leaders_end: int = 5) -> tuple[Logs, EventId, EventId, EventId]:
     """b1 has committed 5 records with b2, which leads in epoch 2 and knows of 3. b3 joins with a log that ends at
     `end`. Returns also the commit, the end of b3's log, and the state with it."""
