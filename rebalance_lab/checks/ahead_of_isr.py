@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.log_ends import LogEnds, end_in, replicated_first
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, Stood, lives, place_of, stood
+from rebalance_lab.checks.partition_states import Place, Stood, lived, lived_of, lives, place_of, stood
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -119,11 +120,16 @@ def _compare_joins(history: History) -> tuple[int, list[Ahead]]:
         return 0, []
     names = broker_names(history)
     ends = grouped(events_of(history, *LogEnds.ENDS), lambda each: (each.actor, place_of(each)))
-    marks = grouped(events_of(history, LEADS, COMMITTED), place_of)
+    marks = grouped(events_of(history, LEADS, COMMITTED), partial(lived_of, history))
     compared, found = 0, []
     for place, event, state, joined in _growths(history):
         until_us = event.at_us + TOLERANCE_US
-        committed = _committed(marks.get(place, []), names.get(state.leader), state, event.at_us - TOLERANCE_US)
+        committed = _committed(
+            marks.get(lived(history, place, event.at_us), []),
+            names.get(state.leader),
+            state,
+            event.at_us - TOLERANCE_US,
+        )
         for broker in joined:
             end = _last(ends.get((names.get(broker, ""), place), []), until_us)
             if committed is None or end is None or _started(history, end, until_us):

@@ -3,16 +3,19 @@
 A leader counts as committed what every replica in sync has. In one leader epoch this offset never falls. In a later
 epoch the log of each new leader reaches at least as far as all that was committed in the epochs before, because
 the leader was in sync. The high watermark that a broker remembers as a follower may be lower for a while. What was
-committed is compared by offsets; `lost_write` and `replica_divergence` compare records.
+committed is compared by offsets, in each life of a topic apart; `lost_write` and `replica_divergence` compare records.
 
 Witness: what was committed, and the moment that contradicts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, place_of
+from rebalance_lab.checks.partition_states import lived_of, place_of
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import COMMITTED, LEADS, high_watermark_in
@@ -25,12 +28,15 @@ def judge(history: History) -> Finding:
     """Measures: `count`, contradictions; `missing`, the most records that a leader lacks; `commits`, moves of a high
     watermark that were looked at; `successions`, leaders that began after a commit."""
     commits = events_of(history, COMMITTED)
-    by_place = grouped(commits, place_of)
+    of_life = partial(lived_of, history)
+    by_life = grouped(commits, of_life)
     successions = [
-        (commit, leader) for leader in events_of(history, LEADS) if (commit := _before(by_place, leader)) is not None
+        (commit, leader)
+        for leader in events_of(history, LEADS)
+        if (commit := _before(by_life.get(of_life(leader), ()), leader)) is not None
     ]
     lacking = [(commit, leader) for commit, leader in successions if _lacks(commit, leader) > 0]
-    marks = grouped(events_of(history, LEADS, COMMITTED), place_of)
+    marks = grouped(events_of(history, LEADS, COMMITTED), of_life)
     falls = [wrong for each in marks.values() for wrong in _falls(each)]
     wrong = [*falls, *(_told(*each) for each in lacking)]
     measures = {
@@ -64,10 +70,10 @@ def _falls(marks: list[Event]) -> list[Wrong]:
     return found
 
 
-def _before(commits: dict[Place, list[Event]], leader: Event) -> Event | None:
+def _before(commits: Iterable[Event], leader: Event) -> Event | None:
     """The largest offset that was committed in an earlier epoch, also by a broker that heard late of this one."""
     epoch = _number(leader, "leader_epoch")
-    earlier = [each for each in commits.get(place_of(leader), ()) if _number(each, "leader_epoch") < epoch]
+    earlier = [each for each in commits if _number(each, "leader_epoch") < epoch]
     return max(earlier, key=lambda each: _number(each, "offset"), default=None)
 
 

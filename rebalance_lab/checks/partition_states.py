@@ -65,6 +65,24 @@ def creations(history: History) -> dict[str | None, list[Event]]:
     return grouped((each for each in events_of(history, Kind.CREATED) if _topic_of(each)), _topic_of)
 
 
+class Lived(NamedTuple):
+    """A partition in one life of its topic. `life`: how many times the topic had been created."""
+
+    place: Place
+    life: int
+
+
+def lived(history: History, place: Place, at_us: int) -> Lived:
+    """A partition in the life of its topic at a time."""
+    births = creations(history).get(place.topic, ())
+    return Lived(place, bisect_right(births, at_us, key=lambda each: each.at_us))
+
+
+def lived_of(history: History, event: Event) -> Lived:
+    """The partition that an event is about, in the life of its topic at that time."""
+    return lived(history, place_of(event), event.at_us)
+
+
 def lives(history: History) -> list[tuple[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]]:
     """The states of each partition, apart for each life of its topic: one that is deleted and created anew is another
     topic of the same name, and its leader epochs begin anew. Raises KafkaException."""

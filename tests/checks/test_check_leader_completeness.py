@@ -103,3 +103,28 @@ def test_without_a_commit_nothing_is_said() -> None:
     story.leads(30, 2, 1, 0)
     finding = story.found()
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nothing was committed")
+
+
+def test_a_topic_that_is_created_anew_begins_anew() -> None:
+    story = Leaders()
+    story.leads(1, 1, 0, 0)
+    story.committed(10, 1, 0, 5)
+    story.registry(20, Kind.DELETED, "/brokers/topics/t", "0x9", group=None)
+    data = '{"version":1,"partitions":{"0":[1,2]}}'
+    story.registry(30, Kind.CREATED, "/brokers/topics/t", "0x9", detail={"data": data}, group=None)
+    story.leads(40, 1, 0, 0)
+    story.committed(50, 1, 0, 1)
+    story.leads(60, 2, 1, 1, high_watermark=1)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_what_it_loses_after_that_is_found() -> None:
+    story = Leaders()
+    story.registry(20, Kind.DELETED, "/brokers/topics/t", "0x9", group=None)
+    data = '{"version":1,"partitions":{"0":[1,2]}}'
+    story.registry(30, Kind.CREATED, "/brokers/topics/t", "0x9", detail={"data": data}, group=None)
+    story.leads(40, 1, 0, 0)
+    committed = story.committed(50, 1, 0, 3)
+    lacks = story.leads(60, 2, 1, 1, high_watermark=1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (committed, lacks))
