@@ -197,8 +197,8 @@ def _reason(row: Row) -> str:
     return _missing(row)
 
 
-def _checks(row: Row) -> str:
-    return " and ".join(row["checks"])
+def _checks(row: Row, together: str = "and") -> str:
+    return f" {together} ".join(row["checks"])
 
 
 def _with_clean(row: Row) -> str:
@@ -257,7 +257,9 @@ def _seen(row: Row) -> str:
     role = "shows" if _exists(row) or _total(row, "denies") == 0 else "denies"
     came_out = "violated" if _exists(row) or role == "denies" else "clean"
     shares = [_share(row, role, world) for world in WORLDS if _decided(row, world)]
-    return f"{_checks(row)} {came_out}{_with_clean(row)} in {' and '.join(shares)}"
+    # One check is enough to deny what always holds.
+    together = "or" if role == "denies" and not _exists(row) else "and"
+    return f"{_checks(row, together)} {came_out}{_with_clean(row)} in {' and '.join(shares)}"
 
 
 def _never_seen(row: Row) -> str:

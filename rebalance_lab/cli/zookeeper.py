@@ -81,7 +81,7 @@ def watch(servers: Mapping[str, Server], what: str, data: Path | None) -> NoRetu
     while running:
         name = _wait_for_exit(running)
         server = running.pop(name)
-        told = f"{name} (pid {server.pid}) ended by itself{_kept_log(server, data)}"
+        told = f"{name} (pid {server.pid}) ended unexpectedly{_kept_log(server, data)}"
         if running:
             print(f"{told}; {len(running)} of {len(servers)} {what} are left", file=sys.stderr)
     raise Failure(told)

@@ -5,6 +5,9 @@ moment: after the acknowledgement of a share of the writes, a replica that is in
 to be spared, and the victims are drawn from the others. Once all are back and in sync, the next round begins. In the
 end the client reads everything, and every replica is read. With `reader` another client reads along, which knows leader
 epochs (KIP-320): what it has read must stay. In the control nothing fails.
+
+By default records are not synced (`flush_messages=0`, as in Kafka), so a loss of power may lose records that were
+acknowledged, and both outcomes are expected. With `flush_messages=1` nothing that was acknowledged may be lost.
 """
 
 from __future__ import annotations
@@ -173,7 +176,7 @@ def real(plan: Plan) -> None:
 SCENARIO = Scenario(
     name="committed-data",
     subject=REPLICATED,
-    summary="brokers fail at random, one in-sync replica is spared; nothing committed may be lost",
+    summary="brokers fail at random, one in-sync replica is spared; synced records are not lost",
     parameters=(
         Parameter("rounds", 3, "times", "how often brokers fail", 1),
         Parameter("reader", False, "", "whether another client reads along"),

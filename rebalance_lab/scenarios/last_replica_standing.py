@@ -1,9 +1,10 @@
 """The last replica standing (KIP-966): it loses its power, and the others cut off what they have.
 
-The controller has no replica. The followers die, or are cut off from the leader, which drops them from the ISR and is
-its last member. It loses its power, with it what it had acknowledged and not synced, and comes back. The followers have
-all of that, but they are not in the ISR: the leader leads again, and they cut off what it lacks. With the cure,
-`flush_messages=1`, it has synced what it acknowledged. In the control nothing fails.
+The controller has no replica. The followers die, and the controller takes them out of the ISR; or they are cut off
+from the leader, which drops them. The leader is the last of the ISR. It loses its power, with it what it had
+acknowledged and not synced, and comes back. The followers have all of that, but they are not in the ISR: the leader
+leads again, and they cut off what it lacks. With the cure, `flush_messages=1`, it has synced what it acknowledged. In
+the control nothing fails.
 """
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ FEW_CLEAN = [
     *(row for n in range(2) for row in rows_of_trial(f"l{n}", "clean", world="processes")),
     *(row for n in range(3) for row in rows_of_trial(f"s{n}", "clean", seed=n)),
 ]
+BOTH_HOLD = claim("always", checks=("registration", "belief_overlap"), minimum=Minimum(live=2, simulated=3))
 #: A counter-example counts whether or not a fault bit.
 COUNTER = rows_of_trial("counter", {"registration": "violated"}, world="processes", bitten=False)
 BOTH_RULES = claim(
@@ -137,6 +138,7 @@ CASES: dict[str, tuple[Claim, list[Row]]] = {
     ),
     "never seen": (claim("exists", where=LONG, minimum=ONE), MANY_CLEAN),
     "always": (UNIVERSAL, [*CONTROLS, *FEW_CLEAN]),
+    "always both": (BOTH_HOLD, [*CONTROLS, *FEW_CLEAN, *COUNTER]),
     "always, too few": (UNIVERSAL, [*CONTROLS, *FEW_CLEAN[: -len(CHECKS)]]),
     "always, but once": (UNIVERSAL, [*CONTROLS, *FEW_CLEAN, *COUNTER]),
     "both rules": (
@@ -221,6 +223,11 @@ def test_one_counter_example_refutes_a_universal_claim(told: Told) -> None:
     row = told["always, but once", "all"]
     assert (row["verdict"], row["status"], row["witness"]) == ("refuted", "surprise", "always, but once/counter")
     assert row["why"].startswith("registration violated in 1 of 3 live trials (6 to 79 %) and 0 of 3 simulated trials")
+
+
+def test_one_of_several_checks_is_enough_to_deny(told: Told) -> None:
+    why = told["always both", "all"]["why"]
+    assert why.startswith("registration or belief_overlap violated in 1 of 3 live trials (6 to 79 %)")
 
 
 def test_how_often_it_was_shown_is_told_with_an_interval(told: Told) -> None:

@@ -65,7 +65,7 @@ def test_zookeeper_that_is_killed_is_told(tmp_path) -> None:
         os.kill(next_line(process)["pids"]["zookeeper"][0], signal.SIGKILL)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 2
-    assert "ended by itself; see " in err
+    assert "ended unexpectedly; see " in err
 
 
 def test_an_ensemble_says_where_it_is_and_outlives_a_node(command: CommandLine, tmp_path) -> None:
@@ -79,7 +79,7 @@ def test_an_ensemble_says_where_it_is_and_outlives_a_node(command: CommandLine, 
         assert created.code == 0
         ended = end(process, signal.SIGTERM)
     assert (ended.code, ended.out) == (0, "")
-    assert f"z1 (pid {pids[0]}) ended by itself; see " in ended.err
+    assert f"z1 (pid {pids[0]}) ended unexpectedly; see " in ended.err
     assert "2 of 3 servers are left" in ended.err
     assert all(_gone(pid) for pid in pids)
     line = command.refused("zookeeper", "--data", tmp_path)

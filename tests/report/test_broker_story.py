@@ -219,6 +219,15 @@ class TestCounts:
         found = f"In the end a reader finds {len(values)} records; all 2 that were acknowledged are there"
         assert told.story()[-1] == f"{found}{said}."
 
+    def test_what_the_client_sent_twice_may_be_there_twice(self) -> None:
+        told = Told()
+        told.wrote(1000, 1, 0)
+        told.wrote(1010, 1, 1)
+        told.read(2000, (0, 1), (1, 1))
+        assert told.story()[-1].endswith(
+            "; 1 record is in the log twice (the client sent again what was not answered)."
+        )
+
     def test_of_one_truncation_the_records_are_counted(self) -> None:
         told = Told()
         told.cut(1000, 2, 5, 3)

@@ -10,9 +10,10 @@ from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
 from rebalance_lab.analysis.results import TrialOutcome
-from rebalance_lab.checks import lost_write, poll_skip
+from rebalance_lab.checks import duplicate, lost_write, poll_skip
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.checks.partition_states import lives
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -302,18 +303,22 @@ def _end(history: History) -> str:
         )
     else:
         kept = f"all {acknowledged:,} that were acknowledged are there"
-    return f"{found}; {kept}{_repeated(read)}{_replicas(list(replica_reads(history).values()))}{_along(history)}."
+    return (
+        f"{found}; {kept}{_repeated(history, read)}{_replicas(list(replica_reads(history).values()))}{_along(history)}."
+    )
 
 
-def _repeated(read: Event) -> str:
-    """How many records are in the log more than once, by the number of times."""
+def _repeated(history: History, read: Event) -> str:
+    """How many records are in the log more than once, by the number of times, and whether the client sent them so
+    often."""
     copies = Counter(value for _, value in records_of(read))
     alike = Counter(number for number in copies.values() if number > 1)
     told = [
         f"{count(records, 'record')} {'is' if records == 1 else 'are'} in the log {times(number)}"
         for number, records in sorted(alike.items())
     ]
-    return f"; {listed(told)}" if told else ""
+    sent = " (the client sent again what was not answered)" if duplicate.judge(history).outcome is Outcome.CLEAN else ""
+    return f"; {listed(told)}{sent}" if told else ""
 
 
 def _along(history: History) -> str:
