@@ -302,6 +302,7 @@ class Broker:
             forgets_followers=config.lab_forgets_followers,
             keeps_fetchers=config.lab_keeps_fetchers,
             fences_orders=config.lab_fences_orders,
+            fences_lives=config.lab_fences_lives,
             leaders_from_metadata=config.lab_leaders_from_metadata,
             obeys_late_orders=config.lab_obeys_late_orders,
             obeys_after_us=config.lab_obeys_after_ms * 1000,

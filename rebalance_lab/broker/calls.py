@@ -46,8 +46,9 @@ class BrokerConfig:
     `inter_broker_protocol_version`: 2.7, where Kafka 3.9.1 has 3.9.
     These are the lab's own: `lab_release`: the versions of the APIs that it serves; `lab_replication_rules`: how
     replicas agree on one log, and `lab_isr_writer`: which broker writes another ISR; None: those of the protocol;
-    `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_leader_grace`: whether followers have
-    time to find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to
+    `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_fences_lives`, if False: it obeys orders
+    for a former life of its, as up to 2.1 (KIP-380); `lab_leader_grace`: whether followers have time to find a new
+    leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to
     join an ISR that is too small (KAFKA-19996); `lab_commits_under_min_isr`: whether the high watermark rises while
     fewer than `min.insync.replicas` are in sync (up to 3.6, KAFKA-15583); `lab_resigns_on_reconnect`: whether its
     controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`;
@@ -106,6 +107,7 @@ class BrokerConfig:
     lab_controller_form: ControllerForm = ControllerForm.V2_1
     lab_fences_writes: bool = True
     lab_fences_orders: bool = True
+    lab_fences_lives: bool = True
     lab_leader_selection: Selection = Selection.V2_1
     lab_controller_bug: ControllerBug | None = None
     lab_placement_bug: PlacementBug | None = None

@@ -76,6 +76,7 @@ class ReplicaContext:
     - `commits_under_min_isr`: the high watermark rises also while too few are in sync, as up to Kafka 3.6.
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
     - `fences_orders`: False: it obeys controllers of earlier epochs than one that it has heard of.
+    - `fences_lives`: False: it obeys orders for an earlier registration of the broker.
     - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
     - `leaders_from_metadata`: a follower looks for its leader among the brokers of which the broker has metadata.
     - `forgets_followers`: a leader that has missed a leader epoch forgets what it knew of its followers.
@@ -100,6 +101,7 @@ class ReplicaContext:
     commits_under_min_isr: bool = False
     keeps_fetchers: bool = False
     fences_orders: bool = True
+    fences_lives: bool = True
     obeys_late_orders: bool = False
     leaders_from_metadata: bool = False
     forgets_followers: bool = False

@@ -85,7 +85,8 @@ class Replicas:
     def fence(self, request: ControlRequest) -> None:
         """Take note of the controller's epoch. Raises Refused for a request of a deposed controller, or for an earlier
         life of this broker."""
-        if request.broker_epoch != NO_BROKER_EPOCH and request.broker_epoch < self._broker_epoch():
+        former = request.broker_epoch != NO_BROKER_EPOCH and request.broker_epoch < self._broker_epoch()
+        if former and self._around.fences_lives:
             raise Refused(
                 ErrorCode.STALE_BROKER_EPOCH,
                 f"the request is for broker epoch {request.broker_epoch}, and this life has {self._broker_epoch()}",

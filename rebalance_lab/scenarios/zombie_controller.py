@@ -118,11 +118,11 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
     """The topic is deleted and created anew; the controller is paused before an operation of its deletion."""
     controller = await lab.controlled()
     replicas = [number_of(each.actor) for each in lab.brokers if each is not controller]
-    await _created(lab, replicas)
+    await lab.created_in_sync(TOPIC_AGAIN, replicas)
     if lab.plan.control:
         await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
-        await _deleted(lab)
-        await _created(lab, replicas)
+        await lab.deleted(TOPIC_AGAIN)
+        await lab.created_in_sync(TOPIC_AGAIN, replicas)
         return
     await lab.halt(Order(number_of(controller.actor), before=before, holds=True))
     await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
@@ -130,8 +130,8 @@ async def _deleted_again(lab: ReplicationLab, before: str) -> None:
 
     async def succeed() -> None:
         await _succeeded(lab, controller)
-        await _deleted(lab)
-        await _created(lab, replicas)
+        await lab.deleted(TOPIC_AGAIN)
+        await lab.created_in_sync(TOPIC_AGAIN, replicas)
 
     await _while_paused(lab, controller, succeed)
     await lab.forget_halt()
@@ -142,48 +142,24 @@ async def _deleted_half(lab: ReplicationLab) -> None:
     the others then."""
     controller = await lab.controlled()
     replicas = [number_of(each.actor) for each in lab.brokers if each is not controller]
-    await _created(lab, replicas, MANY)
+    await lab.created_in_sync(TOPIC_AGAIN, replicas, MANY)
 
     async def succeed() -> None:
         left = await lab.count_children(f"{topic_path(TOPIC_AGAIN)}/partitions")
         assert left, f"the controller was paused too late: it has deleted all partitions of {TOPIC_AGAIN}"
         await lab.depose()
-        await _deleted(lab)
-        await _created(lab, replicas, MANY)
+        await lab.deleted(TOPIC_AGAIN, MANY)
+        await lab.created_in_sync(TOPIC_AGAIN, replicas, MANY)
 
     if lab.plan.control:
         await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
-        await _deleted(lab)
-        await _created(lab, replicas, MANY)
+        await lab.deleted(TOPIC_AGAIN, MANY)
+        await lab.created_in_sync(TOPIC_AGAIN, replicas, MANY)
         return
     fewer = await lab.children_change(f"{topic_path(TOPIC_AGAIN)}/partitions")
     await lab.create_znode(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
     await fewer
     await _while_paused(lab, controller, succeed)
-
-
-async def _deleted(lab: ReplicationLab) -> None:
-    """The topic is gone, and this lab has heard so: it would take the old state for that of the topic's next life."""
-    await lab.gone(f"{DELETE_TOPICS}/{TOPIC_AGAIN}")
-    await lab.until(
-        lambda: all(lab.state_of(TOPIC_AGAIN, each) is None for each in range(MANY)), f"the end of {TOPIC_AGAIN}"
-    )
-
-
-async def _created(lab: ReplicationLab, replicas: list[int], count: int = 1) -> None:
-    """The topic is there, and all its replicas are in sync. Each time it has the same leader, so that the checks, which
-    know a topic by its name, see one partition."""
-    await lab.create(TOPIC_AGAIN, dict.fromkeys(range(count), replicas))
-    await _in_sync(lab, replicas, count)
-
-
-async def _in_sync(lab: ReplicationLab, replicas: list[int], count: int = 1) -> None:
-    def in_sync() -> bool:
-        states = [lab.state_of(TOPIC_AGAIN, each) for each in range(count)]
-        in_sync = all(each is not None and set(each.isr) == set(replicas) and each.leader >= 0 for each in states)
-        return in_sync and all(lab.in_roles(TOPIC_AGAIN, each) for each in range(count))
-
-    await lab.until(in_sync, f"the replicas of {TOPIC_AGAIN} in sync")
 
 
 # -- a partition is reassigned --------------------------------------------------------------------
@@ -195,7 +171,7 @@ async def _reassignment(lab: ReplicationLab) -> None:
     controller = await lab.controlled()
     nodes = [each for each in lab.brokers if each is not controller]
     first, second, third = (number_of(each.actor) for each in nodes)
-    await _created(lab, [first, second])
+    await lab.created_in_sync(TOPIC_AGAIN, [first, second])
     if lab.plan.control:
         await _move(lab, [second, third])
         await _moved(lab, [second, third])
@@ -225,7 +201,7 @@ async def _move(lab: ReplicationLab, replicas: list[int]) -> None:
 
 async def _moved(lab: ReplicationLab, replicas: list[int]) -> None:
     await lab.gone(REASSIGNMENT)
-    await _in_sync(lab, replicas)
+    await lab.all_in_sync(TOPIC_AGAIN, replicas)
 
 
 # -- a controller is elected ----------------------------------------------------------------------

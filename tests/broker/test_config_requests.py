@@ -227,6 +227,7 @@ OF_TRIALS_ONLY = {
     "lab_keeps_registration",
     "lab_never_resigns",
     "lab_broker_epochs",
+    "lab_fences_lives",
     "lab_halts",
     "lab_removes_partitions",
 }

@@ -3,7 +3,7 @@ sees of it there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment
-from rebalance_lab.wire.paths import partition_state_path, topic_path
+from rebalance_lab.wire.paths import DELETE_TOPICS, partition_state_path, topic_path
 from rebalance_lab.world.errors import NoNode
 from rebalance_lab.world.ports import WatchEvent
 
@@ -96,6 +96,38 @@ class OutsideLab(LogLab):
                 assert there.watch is not None
                 await there.watch
                 there = await self._stage.zookeeper.get(path, watch=True)
+
+    # -- another topic than the trial's --------------------------------------------------------
+
+    async def created_in_sync(self, topic: str, replicas: Sequence[int], count: int = 1) -> None:
+        """Create a topic with so many partitions on these brokers, and wait until all its replicas are in sync. Each
+        time it has the same leader, so that the checks, which know a topic by its name, see one partition."""
+        await self.create(topic, dict.fromkeys(range(count), replicas))
+        await self.all_in_sync(topic, replicas, count)
+
+    async def all_in_sync(self, topic: str, replicas: Sequence[int], count: int = 1) -> None:
+        """Wait until these replicas of each partition are in sync, one of them leads, and they know."""
+
+        def in_sync() -> bool:
+            states = [self.state_of(topic, each) for each in range(count)]
+            known = all(each is not None and set(each.isr) == set(replicas) and each.leader >= 0 for each in states)
+            return known and all(self.in_roles(topic, each) for each in range(count))
+
+        await self.until(in_sync, f"the replicas of {topic} in sync")
+
+    async def deleted(self, topic: str, count: int = 1) -> None:
+        """Wait until a topic with so many partitions is gone, and this lab has heard so: it would take the old state
+        for that of the topic's next life."""
+        await self.gone(f"{DELETE_TOPICS}/{topic}")
+        partitions = range(count)
+        await self.until(lambda: all(self.state_of(topic, each) is None for each in partitions), f"the end of {topic}")
+
+    def in_roles(self, topic: str, partition: int) -> bool:
+        """Whether each replica in the ISR of a partition believes that it leads or follows in its leader epoch."""
+        state, roles = self.state_of(topic, partition), self._seen.roles
+        if state is None:
+            return False
+        return all(roles.get((f"b{each}", topic, partition)) == state.leader_epoch for each in state.isr)
 
     # -- a controller that halts --------------------------------------------------------------
 

@@ -390,14 +390,6 @@ class ReplicationLab(OutsideLab):
         assert found is not None
         return found
 
-    def in_roles(self, topic: str, partition: int) -> bool:
-        """Whether each replica in the ISR of a partition believes that it leads or follows in its leader epoch."""
-        state, roles = self.state_of(topic, partition), self._replicas.roles
-        if state is None:
-            return False
-        its = [each for each in self.brokers if number_of(each.actor) in state.isr]
-        return all(roles.get((each.actor, topic, partition)) == state.leader_epoch for each in its)
-
     def cuts(self, broker: BrokerNode) -> int:
         """How often a broker has cut its log as a follower."""
         return self._replicas.cuts[broker.actor]
