@@ -201,7 +201,12 @@ class Controller:
         """Raises ControllerMoved, and KafkaException for an epoch that is not a number."""
         settings, timestamp_ms = self._settings, self._wall_ms()
         found = await elect(
-            self._client, self._broker_id, timestamp_ms=timestamp_ms, form=settings.form, bug=settings.bug
+            self._client,
+            self._broker_id,
+            timestamp_ms=timestamp_ms,
+            form=settings.form,
+            bug=settings.bug,
+            reads_back=settings.election_read_back,
         )
         return found if settings.fences_writes else replace(found, version=None)
 

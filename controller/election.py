@@ -48,15 +48,17 @@ async def elect(
     timestamp_ms: int,
     form: ControllerForm = ControllerForm.V2_1,
     bug: ControllerBug | None = None,
+    reads_back: bool = True,
 ) -> Elected:
-    """Become the controller. Raises ControllerMoved if another broker is faster."""
+    """Become the controller. `reads_back`: see `ControllerSettings.election_read_back`. Raises ControllerMoved if
+    another broker is faster."""
     if form.in_one_transaction:
-        return await _in_one_transaction(client, broker_id, timestamp_ms, bug)
+        return await _in_one_transaction(client, broker_id, timestamp_ms, bug, reads_back=reads_back)
     return await _in_two_steps(client, broker_id, timestamp_ms, form)
 
 
 async def _in_one_transaction(
-    client: PipelinedClient, broker_id: int, timestamp_ms: int, bug: ControllerBug | None
+    client: PipelinedClient, broker_id: int, timestamp_ms: int, bug: ControllerBug | None, *, reads_back: bool
 ) -> Elected:
     """If the reply to the transaction is lost, it is asked for again and refused. Then the znodes say whose it was."""
     try:
@@ -71,6 +73,8 @@ async def _in_one_transaction(
             [Create(CONTROLLER, payload, ephemeral=True), Set(CONTROLLER_EPOCH, b"%d" % new, version)]
         )
     except MultiRefused:
+        if not reads_back:
+            raise ControllerMoved(f"broker {broker_id} was not elected, for all it knows") from None
         return await _read_back(client, broker_id, new)
     stat = reply.value[1]
     assert isinstance(stat, Stat)

@@ -48,6 +48,8 @@ class ControllerSettings:
 
     `form`: how the controller is elected and writes. `fences_writes`, if False: its writes do not check the epoch, in
     no form. `selection`: the release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`.
+    `election_read_back`, if False: a broker of form 2.1 whose election is refused takes another one for the controller,
+    without asking whether the refused transaction is its own, sent again (KAFKA-13407).
     `awaits_deletion`: see `controller.reassignments`. `keeps_additions`: see `controller.writes`. `elects_batch_again`:
     see `controller.elections`. `orders_before_metadata`: a new controller tells brokers of leaders before it tells them
     who is live, as up to 0.10.1 (KAFKA-4443). `broker_epochs`: lives of one broker are told apart, as from 2.2 on.
@@ -60,6 +62,7 @@ class ControllerSettings:
     fences_writes: bool = True
     selection: Selection = Selection.V2_1
     isr_read_back: bool = False
+    election_read_back: bool = True
     awaits_deletion: bool = False
     keeps_additions: bool = False
     elects_batch_again: bool = False

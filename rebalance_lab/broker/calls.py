@@ -114,6 +114,7 @@ class BrokerConfig:
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
+    lab_election_read_back: bool = True
     lab_reassignment_awaits_deletion: bool = False
     lab_reassignment_keeps_additions: bool = False
     lab_elects_batch_again: bool = False
@@ -185,6 +186,7 @@ class BrokerConfig:
             fences_writes=self.lab_fences_writes,
             selection=self.lab_leader_selection,
             isr_read_back=self.lab_isr_read_back,
+            election_read_back=self.lab_election_read_back,
             awaits_deletion=self.lab_reassignment_awaits_deletion,
             keeps_additions=self.lab_reassignment_keeps_additions,
             elects_batch_again=self.lab_elects_batch_again,

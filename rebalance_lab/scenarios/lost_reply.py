@@ -33,7 +33,7 @@ async def lost_reply(lab: GroupLab) -> None:
 
 def demands(plan: Plan) -> None:
     """Raises PlanError unless the session survives the reconnect. The control loses no connection."""
-    session_ms, reconnect_ms = plan.number("session_timeout_ms"), _reconnect_ms()
+    session_ms, reconnect_ms = plan.number("session_timeout_ms"), JAVA_WAITS.longest_ms
     if not plan.control and session_ms < reconnect_ms:
         raise PlanError(
             f"session_timeout_ms={session_ms}: the victim needs up to {reconnect_ms} ms to reconnect, and its session "
@@ -45,14 +45,9 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """A lost reply costs time, not correctness. The victim's partitions wait while it reconnects, which may take
     longer than an ordinary rebalance with a short back-off."""
     budget_ms = plan.number("rebalance_max_retries") * plan.number("rebalance_backoff_ms")
-    if plan.control or budget_ms >= _reconnect_ms():
+    if plan.control or budget_ms >= JAVA_WAITS.longest_ms:
         return usual()
     return usual(unowned_window=None)
-
-
-def _reconnect_ms() -> int:
-    """The longest time that a client waits before it connects again."""
-    return (JAVA_WAITS.random_us + JAVA_WAITS.round_us) // 1000
 
 
 SCENARIO = Scenario(

@@ -231,7 +231,7 @@ async def _elected(lab: ReplicationLab, order: Order) -> None:
         if lab.halted:
             break
         await lab.controlled()
-        await lab.depose(or_halted=True)
+        await lab.depose(unless=lambda: lab.halted)
     await lab.halts()
     zombie = next(each for each in lab.brokers if number_of(each.actor) == order.broker)
 

@@ -88,7 +88,8 @@ class ProcessHandle(Protocol):
 
     async def lose_next_reply(self, created: str = "") -> str:
         """Wait until a request was processed and its reply lost, with the connection. `created`: the next request
-        that creates a znode whose path contains this; by default the next request of any kind."""
+        that creates a znode whose path contains this, alone or as the first of a multi; by default the next request
+        of any kind."""
         ...
 
     async def expire(self) -> str:

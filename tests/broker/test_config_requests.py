@@ -212,6 +212,7 @@ OF_TRIALS_ONLY = {
     "lab_refuses_before_append",
     "lab_acks_before_replication",
     "lab_isr_read_back",
+    "lab_election_read_back",
     "lab_assumes_whole_isr",
     "lab_commits_alone",
     "lab_counts_diverging",

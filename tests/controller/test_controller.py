@@ -52,7 +52,7 @@ def test_a_lost_reply_to_the_election_is_read_back() -> None:
         lost: list[Transaction] = []
 
         def elected(transaction: Transaction) -> None:
-            if CONTROLLER in str(transaction) and not lost:
+            if transaction.path == CONTROLLER and not lost:
                 lost.append(transaction)
                 stage.server.lose_next_reply(transaction.session_id)
 
@@ -62,6 +62,29 @@ def test_a_lost_reply_to_the_election_is_read_back() -> None:
         assert lost
         assert first.epochs == [1]
         assert await stage.data(CONTROLLER_EPOCH) == b"1"
+
+    Stage().play(story)
+
+
+def test_without_reading_back_the_reply_that_was_lost_is_taken_for_a_defeat() -> None:
+    async def story(stage: Stage) -> None:
+        lost: list[Transaction] = []
+
+        def elected(transaction: Transaction) -> None:
+            if transaction.path == CONTROLLER and not lost:
+                lost.append(transaction)
+                stage.server.lose_next_reply(transaction.session_id)
+
+        stage.server.on_transaction(elected)
+        first = stage.candidate(1, reads_back=False)
+        await stage.tasks.sleep(4_000_000)
+        second = stage.candidate(2)
+        await stage.settle()
+        assert lost
+        assert (first.epochs, second.epochs) == ([], [])
+        stage.server.expire(lost[0].session_id)
+        await stage.tasks.sleep(4_000_000)
+        assert second.epochs == [2]
 
     Stage().play(story)
 

@@ -64,9 +64,10 @@ class SentRequests:
 class Candidate:
     """One broker's controller on a session of its own."""
 
-    def __init__(self, stage: Stage, broker_id: int, form: ControllerForm) -> None:
+    def __init__(self, stage: Stage, broker_id: int, form: ControllerForm, *, reads_back: bool) -> None:
         self.broker_id = broker_id
         self._form = form
+        self._reads_back = reads_back
         self.reigns: list[SentRequests] = []
         self.reports: list[tuple[str, dict[str, object]]] = []
         self.known: list[tuple[int, TopicPartition, LeaderAndIsr]] = []
@@ -82,7 +83,9 @@ class Candidate:
             self._stage.tasks,
             PipelinedClient(self.session, in_flight=self._form.in_flight),
             self.broker_id,
-            ControllerSettings(form=self._form, deletes_topics=self._stage.deletes_topics),
+            ControllerSettings(
+                form=self._form, deletes_topics=self._stage.deletes_topics, election_read_back=self._reads_back
+            ),
             wall_ms=lambda: 1000,
             channels=self._channels,
             report=lambda event, detail: self.reports.append((event, detail)),
@@ -135,8 +138,10 @@ class Stage:
         finally:
             self.simulation.close()
 
-    def candidate(self, broker_id: int, form: ControllerForm = ControllerForm.V2_1) -> Candidate:
-        candidate = Candidate(self, broker_id, form)
+    def candidate(
+        self, broker_id: int, form: ControllerForm = ControllerForm.V2_1, *, reads_back: bool = True
+    ) -> Candidate:
+        candidate = Candidate(self, broker_id, form, reads_back=reads_back)
 
         async def run() -> None:
             await self.tasks.spawn(candidate.run(), f"controller {broker_id}", process=candidate.process)

@@ -66,6 +66,20 @@ def test_a_controller_that_keeps_its_reign_runs_on() -> None:
         assert finding.measures["elections"] == 2  # the operator asked for the second
 
 
+def test_a_broker_that_does_not_hear_of_its_election_and_does_not_ask() -> None:
+    for seed in range(1, 5):
+        found = run("idle-controller", seed, cause="lost-reply")
+        assert re.fullmatch(r"at rest b\d, which has won epoch \d+, does not control", found["two_controllers"].why)
+        assert re.search(r"at rest controller b\d knows of nothing", found["unequal_views"].why)
+
+
+def test_a_broker_that_reads_back_hears_of_its_election() -> None:
+    for seed in range(1, 5):
+        found = run("idle-controller", seed, cause="lost-reply", reads_back="true")
+        assert {found[each].outcome for each in ("two_controllers", "leaderless_partition")} == {Outcome.CLEAN}
+        assert found["two_controllers"].measures["elections"] >= 3  # of the operator, whose last one is the second
+
+
 def test_a_new_leader_drops_a_follower_that_lacks_nothing() -> None:
     for seed in range(1, 5):
         measures = run("leader-start", seed)["early_shrink"].measures
@@ -193,12 +207,17 @@ def test_the_controls(name: str) -> None:
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("idle-controller", {"down_ms": "9001"}, "down_ms=9001: must be half of session_timeout_ms=18000 at most"),
+        (
+            "idle-controller",
+            {"cause": "lost-reply", "session_timeout_ms": "3999", "tick_ms": "1000"},
+            "session_timeout_ms=3999: must be 4000 at least",
+        ),
         ("elected-again", {"brokers": "3"}, "brokers=3: must be 4"),
         ("elected-again", {"min_isr": "2"}, "min_isr=2: must be 1"),
         ("elected-again", {"lag_ms": "999"}, "lag_ms=999: must be at least 1000"),
         ("elected-again", {"isr_writer": "controller"}, "isr_writer=controller: must be leader"),
         ("early-order", {"brokers": "2"}, "brokers=2: must be at least 3"),
-        ("early-order", {"min_isr": "3"}, "min_isr=3: must be less than the replicas"),
+        ("early-order", {"min_isr": "3"}, "min_isr=3: must be less than the 3 replicas"),
         ("emptied-isr", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("emptied-isr", {"min_isr": "2"}, "min_isr=2: must be 1"),
         ("emptied-isr", {"alone": "51"}, "alone=51: must be a quarter of messages at most"),

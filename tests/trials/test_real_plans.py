@@ -103,6 +103,7 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
         ("committed-data", {"settings": {"fault": "power-loss"}}, "fault=power-loss"),
         ("missed-bounce", {}, "broker_epochs=false"),
         ("idle-controller", {}, "keeps_reign=false"),
+        ("idle-controller", {"settings": {"cause": "lost-reply"}}, "cause=lost-reply"),
         ("zombie-controller", {"settings": {"moment": "order"}}, "moment=order"),
         ("zombie-controller", {"settings": {"form": "1.1"}}, "form=1.1"),
         ("zombie-controller", {"settings": {"fences_writes": "false"}}, "fences_writes=false"),

@@ -3,7 +3,7 @@ replica."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -400,8 +400,8 @@ class ReplicationLab(OutsideLab):
             await self.controlled()
             await self.depose()
 
-    async def depose(self, *, or_halted: bool = False) -> None:
-        """Delete `/controller`, and wait until a broker is elected and knows it; `or_halted`: or until one halts."""
+    async def depose(self, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Delete `/controller`, and wait until a broker is elected and knows it, or until `unless` is true."""
         reigns, believed = self._replicas.reigns, self._replicas.believed
         with suppress(NoNode):  # the controller has given up itself
             await self._stage.zookeeper.delete(CONTROLLER)
@@ -409,7 +409,7 @@ class ReplicationLab(OutsideLab):
         def elected() -> bool:
             return self._replicas.reigns > reigns and self._replicas.believed > believed
 
-        await self.until(lambda: elected() or (or_halted and self.halted), "the election of a controller")
+        await self.until(lambda: elected() or unless(), "the election of a controller")
 
     @property
     def acknowledged(self) -> int:

@@ -14,7 +14,7 @@ from rebalance_lab.world.live.proxy_connection import Connection
 from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.live.ways import LinkCounts
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
-from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, unpack_length
+from rebalance_lab.world.zk.codec import created_path
 
 _BACKLOG = 1024
 
@@ -141,7 +141,8 @@ class TcpProxy:
     def lose_next_reply(self, created: str = "") -> Future[int]:
         """Drop the next reply to a request and break its connection; requests are passed on. The future completes with
         the xid of the reply. Pings, watch events and the answers to a connect or to SetWatches are not replies.
-        `created`: drop the next reply to a create of a znode whose path contains this. A second call before the reply
+        `created`: drop the next reply to a create of a znode whose path contains this, or to a multi that begins with
+        one. A second call before the reply
         returns the same future."""
         if self._lost_reply is None:
             self._lost_part = created
@@ -219,11 +220,7 @@ class TcpProxy:
         return True
 
     def _tells_of_it(self, error: int, body: bytes) -> bool:
-        """Only the answer to a create is a path and nothing else."""
-        if error or len(body) < FRAME_LENGTH_BYTES:
-            return False
-        text = body[FRAME_LENGTH_BYTES:]
-        return unpack_length(body)[0] == len(text) and self._lost_part.encode() in text
+        return not error and self._lost_part.encode() in created_path(body)
 
 
 def _sent_by(client: socket.socket) -> bytes | None:

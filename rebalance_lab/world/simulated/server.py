@@ -149,8 +149,8 @@ class Server:
             link.to_client(PONG)
 
     def answer(self, link: Link, session: ServerSession, request: Request, value: Value, code: int = 0) -> None:
-        lost = session.loses_reply  # only the answer to a create is a text: its path
-        if lost is not None and (not lost or (isinstance(value, str) and lost in value)):
+        lost = session.loses_reply
+        if lost is not None and (not lost or lost in _created_path(value)):
             session.loses_reply = None
             link.cut()
             return
@@ -365,3 +365,9 @@ class Server:
         Operation.MULTI_READ: _multi_read,
         Operation.SET_WATCHES: _set_watches,
     }
+
+
+def _created_path(value: Value) -> str:
+    """In the answer to a create, or to a multi that begins with one; empty in other answers. Only a path is a text."""
+    first = value[0] if isinstance(value, tuple) and value else value
+    return first if isinstance(first, str) else ""

@@ -139,8 +139,8 @@ class SimulatedZooKeeper:
 
     def lose_next_reply(self, session_id: int, created: str = "") -> None:
         """The session's next request is processed, then its connection breaks before the reply.
-        `created`: not the next, but the next that creates a znode in whose path this occurs. Raises
-        NoSuchSession."""
+        `created`: not the next, but the next that creates a znode in whose path this occurs, or the next multi that
+        begins with such a create. Raises NoSuchSession."""
         self._session(session_id).loses_reply = created
 
     def loses_next_reply(self, session_id: int) -> bool:

@@ -301,6 +301,16 @@ def short(offset: int, end: int) -> NoReturn:
     raise ProtocolViolation(f"an answer that ends too early: {end - offset} bytes are left where more must follow")
 
 
+def created_path(body: bytes) -> bytes:
+    """The path in the answer to a create, or to a multi that begins with one; empty in other answers."""
+    after = _part_header.size + FRAME_LENGTH_BYTES
+    if len(body) >= FRAME_LENGTH_BYTES and _unpack_int(body, 0)[0] == len(body) - FRAME_LENGTH_BYTES:
+        return body[FRAME_LENGTH_BYTES:]  # only the answer to a create is a text and nothing else
+    if len(body) >= after and _part_header.unpack_from(body)[:2] == (wire.Create.type, False):
+        return body[after : after + _unpack_int(body, _part_header.size)[0]]
+    return b""
+
+
 # -- the results of many operations --------------------------------------------------------------
 
 Result = str | Stat | Node | tuple[str, ...] | Failed | None

@@ -26,6 +26,11 @@ class ConnectWaits:
     random_us: int = 1_000_000
     round_us: int = 1_000_000
 
+    @property
+    def longest_ms(self) -> int:
+        """The longest time that a client waits before it connects again."""
+        return (self.random_us + self.round_us) // 1000
+
 
 JAVA_WAITS = ConnectWaits()
 

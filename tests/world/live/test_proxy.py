@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rebalance_lab.world import errors
-from rebalance_lab.world.ports import SessionEventKind, SessionState
+from rebalance_lab.world.ports import Create, Delete, SessionEventKind, SessionState, Set
 
 
 def test_it_passes_everything_on(bench: Any) -> None:
@@ -108,6 +108,23 @@ def test_the_reply_to_a_create_in_some_place_is_lost_and_no_other(bench: Any) ->
         assert await lost == 5
         assert proxy.counters.replies_lost == 1
         assert (await session.exists(f"{bench.root}/owners/0")).value is not None
+
+    bench.run(story)
+
+
+def test_the_reply_to_a_multi_that_creates_in_some_place_is_lost_and_no_other(bench: Any) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        session = await bench.connected(proxy.connect_string)
+        root, lost = bench.root, proxy.lose_next_reply("/owners")
+        await session.multi([Create(f"{root}/other", b"/owners"), Set(root, b"/owners")])
+        await session.multi([Set(root, b"x"), Create(f"{root}/owners", b"")])
+        await session.multi([Delete(f"{root}/owners")])
+        assert not lost.done
+        with pytest.raises(errors.ConnectionLoss):
+            await session.multi([Create(f"{root}/owners", b""), Set(root, b"")])
+        await lost
+        assert (await session.exists(f"{root}/owners")).value is not None
 
     bench.run(story)
 

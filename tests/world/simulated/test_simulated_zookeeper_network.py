@@ -6,7 +6,7 @@ import pytest
 from simulated_bench import Bench, outcome
 
 from rebalance_lab.history.transactions import TransactionKind
-from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind
+from rebalance_lab.world.ports import Create, Delete, SessionEventKind, SessionState, Set, WatchKind
 from rebalance_lab.world.simulated.settings import NetworkSettings
 
 
@@ -81,6 +81,23 @@ def test_the_reply_to_a_create_in_some_place_is_lost_and_no_other() -> None:
         assert bench.transactions[-1].path == "/owners/0"
         assert not bench.zookeeper.loses_next_reply(session.session_id)
         assert await outcome(session.create("/owners/0", b"")) == "NodeExists"
+
+    bench.run(main())
+
+
+def test_the_reply_to_a_multi_that_begins_with_a_create_in_some_place_is_lost_and_no_other() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        session = await bench.connected("m1")
+        bench.zookeeper.lose_next_reply(session.session_id, created="/owners")
+        await session.multi([Create("/other", b"/owners"), Create("/owners", b"")])
+        assert await outcome(session.multi([Create("/owners", b""), Set("/other", b"")])) == "MultiRefused"
+        await session.multi([Delete("/owners")])
+        assert bench.zookeeper.loses_next_reply(session.session_id)
+        assert await outcome(session.multi([Create("/owners", b""), Set("/other", b"")])) == "ConnectionLoss"
+        assert not bench.zookeeper.loses_next_reply(session.session_id)
+        assert (await session.exists("/owners")).value is not None
 
     bench.run(main())
 
