@@ -303,6 +303,7 @@ class Broker:
             keeps_fetchers=config.lab_keeps_fetchers,
             fences_orders=config.lab_fences_orders,
             fences_lives=config.lab_fences_lives,
+            accepts_newer_epochs=config.lab_accepts_newer_epochs,
             leaders_from_metadata=config.lab_leaders_from_metadata,
             obeys_late_orders=config.lab_obeys_late_orders,
             obeys_after_us=config.lab_obeys_after_ms * 1000,

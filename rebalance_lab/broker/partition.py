@@ -77,6 +77,7 @@ class ReplicaContext:
     - `keeps_fetchers`: True plants a bug: a follower that becomes the leader goes on fetching.
     - `fences_orders`: False: it obeys controllers of earlier epochs than one that it has heard of.
     - `fences_lives`: False: it obeys orders for an earlier registration of the broker.
+    - `accepts_newer_epochs`: False: it refuses orders for a later registration than it has heard of.
     - `obeys_late_orders`: True plants a bug: it obeys the last update of a deposed controller after its successor's.
     - `leaders_from_metadata`: a follower looks for its leader among the brokers of which the broker has metadata.
     - `forgets_followers`: a leader that has missed a leader epoch forgets what it knew of its followers.
@@ -102,6 +103,7 @@ class ReplicaContext:
     keeps_fetchers: bool = False
     fences_orders: bool = True
     fences_lives: bool = True
+    accepts_newer_epochs: bool = True
     obeys_late_orders: bool = False
     leaders_from_metadata: bool = False
     forgets_followers: bool = False

@@ -85,12 +85,7 @@ class Replicas:
     def fence(self, request: ControlRequest) -> None:
         """Take note of the controller's epoch. Raises Refused for a request of a deposed controller, or for an earlier
         life of this broker."""
-        former = request.broker_epoch != NO_BROKER_EPOCH and request.broker_epoch < self._broker_epoch()
-        if former and self._around.fences_lives:
-            raise Refused(
-                ErrorCode.STALE_BROKER_EPOCH,
-                f"the request is for broker epoch {request.broker_epoch}, and this life has {self._broker_epoch()}",
-            )
+        self._fence_other_lives(request.broker_epoch)
         if request.controller_epoch < self.controller_epoch and self._around.fences_orders:
             raise Refused(
                 ErrorCode.STALE_CONTROLLER_EPOCH,
@@ -98,6 +93,16 @@ class Replicas:
                 "has been heard of",
             )
         self.controller_epoch = request.controller_epoch
+
+    def _fence_other_lives(self, epoch: int) -> None:
+        """The controller may hear of a registration before the broker does, which asked for it. Brokers of 2.2 to 2.4
+        answer what it sends then with an error (KAFKA-9839)."""
+        known = self._broker_epoch()
+        told = f"the request is for broker epoch {epoch}, and this life has {known}"
+        if epoch != NO_BROKER_EPOCH and epoch < known and self._around.fences_lives:
+            raise Refused(ErrorCode.STALE_BROKER_EPOCH, told)
+        if epoch > known != NO_BROKER_EPOCH and not self._around.accepts_newer_epochs:
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, told)
 
     def _obeys(self, order: str, request: ControlRequest) -> None:
         """Record what this broker acts by."""

@@ -89,7 +89,7 @@ class ProcessHandle(Protocol):
     async def lose_next_reply(self, created: str = "") -> str:
         """Wait until a request was processed and its reply lost, with the connection. `created`: the next request
         that creates a znode whose path contains this, alone or as the first of a multi; by default the next request
-        of any kind."""
+        of any kind. If its session ends first, that happens in the next one."""
         ...
 
     async def expire(self) -> str:

@@ -229,6 +229,7 @@ OF_TRIALS_ONLY = {
     "lab_never_resigns",
     "lab_broker_epochs",
     "lab_fences_lives",
+    "lab_accepts_newer_epochs",
     "lab_halts",
     "lab_removes_partitions",
 }

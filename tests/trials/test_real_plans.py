@@ -126,6 +126,7 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
         ("leader-start", {}, "cannot be played with real brokers: it cuts"),
         ("last-replica-standing", {}, "cannot be played with real brokers: it needs a loss"),
         ("elected-again", {}, "isr_writer=leader"),
+        ("newer-epoch", {}, "cannot be played with real brokers: those of 3.9.1 have the cure"),
         ("former-life", {}, "cannot be played with real brokers: it slows"),
         ("early-order", {}, "cannot be played with real brokers: those of 3.9.1 have the cure"),
         ("soak", {}, "cannot be played with real brokers: its faults"),

@@ -149,9 +149,9 @@ class Server:
             link.to_client(PONG)
 
     def answer(self, link: Link, session: ServerSession, request: Request, value: Value, code: int = 0) -> None:
-        lost = session.loses_reply
-        if lost is not None and (not lost or lost in _created_path(value)):
-            session.loses_reply = None
+        losing, process = self.sessions.losing, session.process
+        if losing and process in losing and (not losing[process] or losing[process] in _created_path(value)):
+            del losing[process]
             link.cut()
             return
         link.to_client(Answer(request.xid, self.zxid, code, value))

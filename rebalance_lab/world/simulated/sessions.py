@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rebalance_lab.kernel import Kernel, RandomStream
+from rebalance_lab.kernel import Kernel, Process, RandomStream
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.settings import SIMULATED_EPOCH_MS, ServerSettings
 
@@ -35,11 +35,11 @@ class ServerSession:
     """A session at the servers.
 
     `heard_us`: when its server last heard its client. `told_us`: when the leader learned of that, or will; kept only
-    while `expiry` is armed. `expiry`: the armed timer, None while the client is well. `loses_reply`: which reply is
-    lost next (see `SimulatedZooKeeper.lose_next_reply`), None for none.
+    while `expiry` is armed. `expiry`: the armed timer, None while the client is well. `process`: its client's, once it
+    is attached.
     """
 
-    __slots__ = ("expiry", "heard_us", "id", "link", "loses_reply", "timeout_ms", "told_us")
+    __slots__ = ("expiry", "heard_us", "id", "link", "process", "timeout_ms", "told_us")
 
     def __init__(self, session_id: int, timeout_ms: int) -> None:
         self.id = session_id
@@ -48,7 +48,7 @@ class ServerSession:
         self.heard_us = 0
         self.told_us = 0
         self.expiry: Any | None = None
-        self.loses_reply: str | None = None
+        self.process: Process | None = None
 
     @property
     def reachable(self) -> bool:
@@ -58,12 +58,14 @@ class ServerSession:
 
 
 class SessionTable:
-    """All living sessions, and their expiry. `expired` is called with each that has timed out."""
+    """All living sessions, and their expiry. `expired` is called with each that has timed out. `losing`: which reply to
+    a process is lost next, in this session or a later one (see `SimulatedZooKeeper.lose_next_reply`)."""
 
     def __init__(
         self, kernel: Kernel, settings: ServerSettings, random: RandomStream, expired: Callable[[ServerSession], None]
     ) -> None:
         self.living: dict[int, ServerSession] = {}
+        self.losing: dict[Process, str] = {}
         self._now_us = kernel.now_us
         self._driver = kernel.driver
         self._settings = settings
@@ -84,7 +86,7 @@ class SessionTable:
 
     def attach(self, session: ServerSession, link: Link, tells_us: Tells) -> None:
         """The session's client is connected by `link` from now."""
-        session.link = link
+        session.link, session.process = link, link.process
         self.heard_now(session, tells_us)
 
     def hear(self, session: ServerSession, tells_us: Tells) -> None:

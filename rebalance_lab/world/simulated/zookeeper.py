@@ -138,14 +138,16 @@ class SimulatedZooKeeper:
         return True
 
     def lose_next_reply(self, session_id: int, created: str = "") -> None:
-        """The session's next request is processed, then its connection breaks before the reply.
-        `created`: not the next, but the next that creates a znode in whose path this occurs, or the next multi that
-        begins with such a create. Raises NoSuchSession."""
-        self._session(session_id).loses_reply = created
+        """The next request of the session's client is processed, then its connection breaks before the reply. If the
+        session ends first, that happens in the client's next one. `created`: not the next, but the next that creates a
+        znode in whose path this occurs, or the next multi that begins with such a create. Raises NoSuchSession."""
+        process = self._session(session_id).process
+        assert process is not None, "a session begins with a connection"
+        self._ensemble.authority.sessions.losing[process] = created
 
-    def loses_next_reply(self, session_id: int) -> bool:
-        """Whether that has not happened yet. Raises NoSuchSession."""
-        return self._session(session_id).loses_reply is not None
+    def loses_next_reply(self, process: Process) -> bool:
+        """Whether that has not happened yet to a client of this process."""
+        return process in self._ensemble.authority.sessions.losing
 
     def expire(self, session_id: int) -> None:
         """Close the session on a second connection although its client lives, as `live.takeover` does. Raises

@@ -76,10 +76,10 @@ def test_the_reply_to_a_create_in_some_place_is_lost_and_no_other() -> None:
         await session.create("/owners", b"")
         await session.create("/other", b"")
         assert (await session.exists("/owners")).value is not None
-        assert bench.zookeeper.loses_next_reply(session.session_id)
+        assert bench.zookeeper.loses_next_reply(bench.process("m1"))
         assert await outcome(session.create("/owners/0", b"")) == "ConnectionLoss"
         assert bench.transactions[-1].path == "/owners/0"
-        assert not bench.zookeeper.loses_next_reply(session.session_id)
+        assert not bench.zookeeper.loses_next_reply(bench.process("m1"))
         assert await outcome(session.create("/owners/0", b"")) == "NodeExists"
 
     bench.run(main())
@@ -94,10 +94,26 @@ def test_the_reply_to_a_multi_that_begins_with_a_create_in_some_place_is_lost_an
         await session.multi([Create("/other", b"/owners"), Create("/owners", b"")])
         assert await outcome(session.multi([Create("/owners", b""), Set("/other", b"")])) == "MultiRefused"
         await session.multi([Delete("/owners")])
-        assert bench.zookeeper.loses_next_reply(session.session_id)
+        assert bench.zookeeper.loses_next_reply(bench.process("m1"))
         assert await outcome(session.multi([Create("/owners", b""), Set("/other", b"")])) == "ConnectionLoss"
-        assert not bench.zookeeper.loses_next_reply(session.session_id)
+        assert not bench.zookeeper.loses_next_reply(bench.process("m1"))
         assert (await session.exists("/owners")).value is not None
+
+    bench.run(main())
+
+
+def test_a_reply_that_is_to_be_lost_is_lost_in_the_next_session_if_there_is_none_before() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        former = await bench.connected("m1")
+        bench.zookeeper.lose_next_reply(former.session_id, created="/owners")
+        await former.close()
+        session, other = await bench.connected("m1"), await bench.connected("m2")
+        await other.create("/owners", b"")
+        assert bench.zookeeper.loses_next_reply(bench.process("m1"))
+        assert await outcome(session.create("/owners/0", b"")) == "ConnectionLoss"
+        assert not bench.zookeeper.loses_next_reply(bench.process("m1"))
 
     bench.run(main())
 

@@ -93,7 +93,7 @@ class SimulatedNode:
         what = f"created in {created}" if created else "asked for"
         try:
             self._zookeeper.lose_next_reply(session, created)
-            while self._zookeeper.loses_next_reply(session):
+            while self._zookeeper.loses_next_reply(self._process):
                 if self._kernel.now_us() > give_up_us:
                     raise TrialError(f"{self.actor} {what} nothing within {LIMIT_US} µs: no reply could be lost")
                 await self._kernel.sleep(POLL_US)
