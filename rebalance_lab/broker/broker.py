@@ -31,7 +31,7 @@ from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.observe import Observe, unobserved
 from rebalance_lab.broker.partition import ReplicaContext
 from rebalance_lab.broker.producer_ids import ProducerIds
-from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
+from rebalance_lab.broker.registration import BrokerIdTaken, Endpoint, cluster_id, names, prepare, register
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchers
 from rebalance_lab.broker.replication.isr_changes import AskController
@@ -392,19 +392,32 @@ class Broker:
         await Future("the end of the session")
 
     async def _register(self, client: PipelinedClient, address: Address) -> None:
-        environment, settings, config = self._environment, self._settings, self._settings.config
-        host = settings.host or address.host
+        settings, config = self._settings, self._settings.config
+        endpoint = Endpoint(settings.host or address.host, address.port, config.rack, settings.znode_version)
+        while True:  # with `lab_waits_for_registration` until its registration of an earlier session is gone
+            try:
+                self.broker_epoch = await self._registered(client, endpoint)
+                break
+            except BrokerIdTaken as taken:
+                if not config.lab_waits_for_registration or not await names(client, config.broker_id, endpoint):
+                    raise
+                self._warn(f"{taken}; it has this broker's address, so it is waited for")
+            await self._environment.tasks.sleep(settings.session_timeout_ms * 1000)
+        where = {"broker_epoch": self.broker_epoch, "host": endpoint.host, "port": endpoint.port}
+        self._report("registered", {**where, **config.unusual_versions})
+
+    async def _registered(self, client: PipelinedClient, endpoint: Endpoint) -> int:
+        """The broker epoch of a registration at once. Raises BrokerIdTaken."""
+        config = self._settings.config
         registering = register(
             client,
             config.broker_id,
-            Endpoint(host, address.port, config.rack, settings.znode_version),
-            timestamp_ms=environment.clock.wall_ms(),
-            last_session=self._last_session,
+            endpoint,
+            timestamp_ms=self._environment.clock.wall_ms(),
+            last_session=None if config.lab_waits_for_registration else self._last_session,
         )
         # Only the first registration has a limit: later a broker waits for ZooKeeper for ever, as in the original.
-        self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
-        where = {"broker_epoch": self.broker_epoch, "host": host, "port": address.port}
-        self._report("registered", {**where, **config.unusual_versions})
+        return await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
 
     def _session_of_controller(self, session: ZooKeeper) -> ZooKeeper:
         """A session as the controller uses it: with `lab_halts` it can be halted before an operation."""

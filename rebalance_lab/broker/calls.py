@@ -48,26 +48,28 @@ class BrokerConfig:
     replicas agree on one log, and `lab_isr_writer`: which broker writes another ISR; None: those of the protocol;
     `lab_fences_orders`, if False: it obeys controllers of earlier epochs; `lab_fences_lives`, if False: it obeys orders
     for a former life of its, as up to 2.1 (KIP-380); `lab_accepts_newer_epochs`, if False: it refuses orders for a
-    registration of which it has not heard yet, as in 2.2 to 2.4 (KAFKA-9839); `lab_leader_grace`: whether followers
-    have time to find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up
-    to join an ISR that is too small (KAFKA-19996); `lab_commits_under_min_isr`: whether the high watermark rises while
-    fewer than `min.insync.replicas` are in sync (up to 3.6, KAFKA-15583); `lab_resigns_on_reconnect`: whether its
-    controller resigns when its session is connected again (KAFKA-13461); `lab_halts`: see `broker.halting`;
-    `lab_leaders_from_metadata`: whether a follower looks for its leader among the brokers of which it has metadata, as
-    from 0.9 on, and not in the order. Those of its controller are in `ControllerSettings`, under the names that
-    `controller` gives them. Planted mistakes: `lab_controller_bug`, `lab_placement_bug`; `lab_refuses_before_append`,
-    if False: a batch for which too few replicas are in sync is refused when it is in the log already;
-    `lab_acks_before_replication`: acks=all is answered as acks=1; `lab_assumes_whole_isr`, if False: a new leader
-    leaves the last of the ISR out; `lab_ignores_min_isr`: a leader goes on as if `min.insync.replicas` were 1;
-    `lab_commits_alone`: a leader commits what it has written, whatever its followers have; `lab_counts_diverging`: it
-    counts fetches although it answers that the logs part (KAFKA-13141); `lab_leads_as_first_of_isr`: a broker leads if
-    it stands first in the ISR, whoever was elected; `lab_obeys_after_ms`: how long a leader takes to obey an order for
-    a partition that it leads already; `lab_obeys_late_orders`: a broker obeys the last update of a deposed controller
-    after one of its successor; `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching;
-    `lab_keeps_metadata`: a broker does not take over metadata of a partition whose leader is the same;
-    `lab_never_answers`: a leader of a later epoch than the first answers no write; `lab_keeps_registration`: a broker
-    whose session expires does not register again; `lab_never_resigns`: it goes on to believe that it is the controller;
-    `lab_removes_partitions`: a topic gets fewer partitions if a client asks for it.
+    registration of which it has not heard yet, as in 2.2 to 2.4 (KAFKA-9839); `lab_waits_for_registration`: a broker
+    that finds itself registered in an earlier session waits until that is gone, as in 0.8.2; `lab_leader_grace`:
+    whether followers have time to find a new leader before it drops them; `lab_joins_caught_up`: whether a follower
+    must have caught up to join an ISR that is too small (KAFKA-19996); `lab_commits_under_min_isr`: whether the high
+    watermark rises while fewer than `min.insync.replicas` are in sync (up to 3.6, KAFKA-15583);
+    `lab_resigns_on_reconnect`: whether its controller resigns when its session is connected again (KAFKA-13461);
+    `lab_halts`: see `broker.halting`; `lab_leaders_from_metadata`: whether a follower looks for its leader among the
+    brokers of which it has metadata, as from 0.9 on, and not in the order. Those of its controller are in
+    `ControllerSettings`, under the names that `controller` gives them. Planted mistakes: `lab_controller_bug`,
+    `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is
+    refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
+    `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out; `lab_ignores_min_isr`: a leader goes
+    on as if `min.insync.replicas` were 1; `lab_commits_alone`: a leader commits what it has written, whatever its
+    followers have; `lab_counts_diverging`: it counts fetches although it answers that the logs part (KAFKA-13141);
+    `lab_leads_as_first_of_isr`: a broker leads if it stands first in the ISR, whoever was elected;
+    `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already;
+    `lab_obeys_late_orders`: a broker obeys the last update of a deposed controller after one of its successor;
+    `lab_keeps_fetchers`: a follower that becomes the leader goes on fetching; `lab_keeps_metadata`: a broker does not
+    take over metadata of a partition whose leader is the same; `lab_never_answers`: a leader of a later epoch than the
+    first answers no write; `lab_keeps_registration`: a broker whose session expires does not register again;
+    `lab_never_resigns`: it goes on to believe that it is the controller; `lab_removes_partitions`: a topic gets fewer
+    partitions if a client asks for it.
     """
 
     broker_id: int
@@ -109,6 +111,7 @@ class BrokerConfig:
     lab_fences_orders: bool = True
     lab_fences_lives: bool = True
     lab_accepts_newer_epochs: bool = True
+    lab_waits_for_registration: bool = False
     lab_leader_selection: Selection = Selection.V2_1
     lab_controller_bug: ControllerBug | None = None
     lab_placement_bug: PlacementBug | None = None

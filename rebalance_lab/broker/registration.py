@@ -6,7 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.wire.cluster import cluster_id_payload, read_cluster_id, registration_payload, topic_id_text
+from rebalance_lab.wire.cluster import (
+    cluster_id_payload,
+    read_cluster_id,
+    read_registration,
+    registration_payload,
+    topic_id_text,
+)
 from rebalance_lab.wire.paths import (
     BROKER_IDS,
     BROKER_TOPICS,
@@ -74,8 +80,9 @@ async def register(
 ) -> int:
     """Register the broker in this session. Returns its broker epoch, the registration's czxid.
 
-    A registration of this broker's `last_session`, which the server has not ended yet, is replaced (KAFKA-7165). Raises
-    BrokerIdTaken if it is another broker's.
+    A registration of this broker's `last_session`, which the server has not ended yet, is replaced (KAFKA-7165). 3.9.1
+    replaces only one whose reply it has got (KAFKA-14845); here that does not matter. Raises BrokerIdTaken if it is of
+    another session.
     """
     path = broker_path(broker_id)
     payload = registration_payload(
@@ -102,6 +109,15 @@ async def register(
                 " stop that broker; after a kill -9 it goes once its session has timed out"
             )
         await _delete(client, path, there)
+
+
+async def names(client: PipelinedClient, broker_id: int, endpoint: Endpoint) -> bool:
+    """Whether the broker that is registered under this id listens where this one does, or is gone."""
+    try:
+        node = (await client.ask(lambda session: session.get(broker_path(broker_id)))).value
+    except NoNode:
+        return True
+    return read_registration(broker_id, node.data).address == (endpoint.host, endpoint.port)
 
 
 async def _delete(client: PipelinedClient, path: str, there: Stat) -> None:

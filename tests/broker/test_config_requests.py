@@ -230,6 +230,7 @@ OF_TRIALS_ONLY = {
     "lab_broker_epochs",
     "lab_fences_lives",
     "lab_accepts_newer_epochs",
+    "lab_waits_for_registration",
     "lab_halts",
     "lab_removes_partitions",
 }
