@@ -23,9 +23,10 @@ async def not_by_me(
     timestamp_ms: int,
     form: ControllerForm = ControllerForm.V2_1,
     bug: ControllerBug | None = None,
+    reads_back: bool = True,
 ) -> Elected:
     if broker_id != ASIDE:
-        return await elect(client, broker_id, timestamp_ms=timestamp_ms, form=form, bug=bug)
+        return await elect(client, broker_id, timestamp_ms=timestamp_ms, form=form, bug=bug, reads_back=reads_back)
     while (await client.ask(lambda session: session.exists(CONTROLLER))).value is None:
         pass  # each look takes its time
     raise ControllerMoved("another broker has been elected")
