@@ -56,8 +56,9 @@ def loses_the_request_with_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def lossy(server: Server, link: Link, message: Any) -> None:
         session = server._session_of.get(link)
-        if session is not None and session.loses_reply is not None:
-            session.loses_reply = None
+        losing = server.sessions.losing
+        if session is not None and session.process in losing:
+            del losing[session.process]
             link.cut()
         else:
             arrived(server, link, message)
