@@ -20,7 +20,7 @@ def scenarios(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the scenarios, or describe one: what happens in it, why, and its settings."""
+    """List the scenarios, or describe one: what happens, why, and its settings."""
     chosen = [scenario(each) for each in ([name] if name else scenario_names())]
     if as_json:
         print_json({each.name: _shape(each) for each in chosen})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -189,6 +190,8 @@ def interruptible() -> Iterator[Interruption]:
                 yield found
             finally:
                 found.over()  # while the handlers are there: a signal that was sent again must not meet others
+                if found.number is not None:
+                    gc.collect()  # what the signal left half made ends while errors of finalizers are not shown
     finally:
         _CURRENT.remove(found)
         sys.unraisablehook = hook

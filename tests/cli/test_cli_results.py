@@ -42,7 +42,8 @@ def test_a_check_that_is_clean_against_the_expectation_stands_first(capsys: pyte
         "zombie_overlap": Finding(Outcome.CLEAN, "no member outlived its session"),
     }
     show(TrialResult(Path("store/trial"), history.trial, findings))
-    assert capsys.readouterr().out.splitlines()[1:12] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:10] == [
         "Not as expected",
         "  zombie_overlap: clean, expected violated",
         "    no member outlived its session",
@@ -52,6 +53,6 @@ def test_a_check_that_is_clean_against_the_expectation_stands_first(capsys: pyte
         "Found; the scenario allows clean or violated",
         "  churn: violated",
         "    1 partition moved",
-        "    So this does not hold here: A change moves no more partitions than necessary,",
-        "    and interrupts none that stay.",
     ]
+    statement = "A change moves no more partitions than necessary, and interrupts none that stay."
+    assert " ".join(" ".join(lines[10:12]).split()) == f"So this does not hold here: {statement}"

@@ -207,6 +207,22 @@ def test_after_a_signal_a_finalizer_s_error_is_its_consequence(monkeypatch: pyte
     assert len(dropped) == 1
 
 
+def test_what_a_signal_left_in_a_cycle_is_finalized_before_errors_are_shown_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a transport of asyncio, which the signal kept from being made: its loop knows it, and it knows its loop."""
+    dropped: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda raised: dropped.append(raised.exc_value))
+    with interruptible():
+        cycle: list[object] = [HalfMade()]
+        cycle.append(cycle)
+        with suppress(Interrupted):
+            signal.raise_signal(signal.SIGTERM)
+        del cycle
+    gc.collect()
+    assert dropped == []
+
+
 def stands_still(thread: int) -> bool:
     """Whether a thread of this process waits in a system call; `thread`: its native id."""
     stat = Path(f"/proc/self/task/{thread}/stat").read_text()

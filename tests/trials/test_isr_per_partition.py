@@ -43,7 +43,7 @@ def test_the_control_decides_nothing() -> None:
     ("settings", "why"),
     [
         ({"brokers": "3"}, "brokers=3: must be 4"),
-        ({"min_isr": "3"}, "min_isr=3: must be 2 at most"),
+        ({"min_isr": "3"}, "min_isr=3: must be less than the 3 replicas"),
         ({"away_ms": "4000"}, "away_ms=4000: must be above 4000"),
     ],
 )
