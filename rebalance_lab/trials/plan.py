@@ -197,8 +197,13 @@ LISTING_CHECKS = "rebalance-lab checks"
 
 
 def command_listing(scenario: str = "") -> str:
-    """The command that lists the scenarios, or the settings and planted bugs of one."""
+    """The command that lists the scenarios, or the settings of one."""
     return f"rebalance-lab scenarios {scenario}".rstrip()
+
+
+def command_listing_plants(scenario: str) -> str:
+    """The command that lists the planted bugs of a scenario."""
+    return f"{command_listing(scenario)} --plants"
 
 
 def run_command(plan: Plan, store: Path | None = None) -> str:

@@ -25,6 +25,7 @@ from rebalance_lab.trials.plan import (
     Settings,
     Value,
     command_listing,
+    command_listing_plants,
     one_of,
 )
 from rebalance_lab.trials.stage import GaveUp, Stage
@@ -178,7 +179,7 @@ def make_plan(
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
-        one_of("planted bug", plant, plants_of(chosen.subject), command_listing(name))
+        one_of("planted bug", plant, plants_of(chosen.subject), command_listing_plants(name))
     real = None if implementation == OURS else chosen.subject.real
     theirs = {} if real is None else real.settings
     values, changed = Settings(chosen.parameters).values(name, {**theirs, **(settings or {})}, stored=stored)

@@ -33,10 +33,20 @@ def test_scenarios_as_json(command: CommandLine) -> None:
     }
 
 
-def test_one_scenario_shows_settings_and_plants(command: CommandLine) -> None:
+def test_one_scenario_shows_what_happens_and_its_settings(command: CommandLine) -> None:
     out = command("scenarios", "crash").out
+    assert "Three members share a topic. The first is killed (kill -9)." in " ".join(out.split())
     assert "how long the runner waits until all nodes are at rest" in out
-    assert "ignore-claim-conflict" in out
+    assert "rebalance-lab scenarios crash --plants" in out
+    assert "ignore-claim-conflict" not in out
+
+
+def test_planted_bugs_are_listed_apart(command: CommandLine) -> None:
+    assert "ignore-claim-conflict" in command("scenarios", "crash", "--plants").out
+    assert "ignore-claim-conflict" in command("scenarios", "crash", "--json").json["crash"]["plants"]
+    assert command.refused("scenarios", "--plants") == (
+        "--plants: name a scenario, because each has planted bugs of its own"
+    )
 
 
 def test_run_as_json(command: CommandLine, tmp_path) -> None:

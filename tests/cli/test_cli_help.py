@@ -60,4 +60,4 @@ def test_the_settings_of_a_scenario_stand_whole(command: CommandLine, name: str)
     chosen = scenario(name)
     for parameter in chosen.parameters:
         assert {parameter.name, *parameter.help.split()} <= {each.rstrip(":") for each in there} | there
-    assert {str(bug) for bug in plants_of(chosen.subject)} <= there
+    assert {str(bug) for bug in plants_of(chosen.subject)} <= words_of(shown(command, "scenarios", name, "--plants"))

@@ -106,7 +106,7 @@ def test_of_a_scenario_that_is_nearly_one_the_nearest_is_named(command: CommandL
         ),
         (
             "plant=two-owner",
-            "there is no planted bug two-owner; did you mean two-owners? All: rebalance-lab scenarios zombie",
+            "there is no planted bug two-owner; did you mean two-owners? All: rebalance-lab scenarios zombie --plants",
         ),
         (
             "assignor=roundrobbin",
