@@ -1,8 +1,12 @@
 """The next leader: is it the first of the ISR list, or the first of the assignment that is in sync (claims E5a, E5b)?
 
 The assignment is 1, 2, 3. Broker 2 goes and comes back, so that it stands last in the ISR, after 3. Then the leader,
-broker 1, goes: the ISR is 3, 2 and the assignment says 2, 3. Brokers go by dying, or by a controlled shutdown;
-`selection` names the release whose rules the controller follows. In the control all stay.
+broker 1, goes: the ISR is 3, 2 and the assignment says 2, 3. Brokers go by dying, or by a controlled shutdown.
+
+`selection` names the release whose rules the controller follows. After a failure `0.8.0` takes the first of the ISR,
+and all others the first of the assignment that is in sync. At a controlled shutdown `0.8.0` and `0.8.2` (which stands
+for 0.8.2 and 0.9) take the first of the ISR; `1.0` (0.10.0 to 1.0), `1.1` and `2.1` the first of the assignment that is
+in sync (KAFKA-3670). In the control all stay.
 """
 
 from __future__ import annotations
