@@ -36,6 +36,7 @@ from rebalance_lab.subjects.replication.subject import (
     number_of,
     with_default,
 )
+from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, only_ours
 from rebalance_lab.wire.paths import DELETE_TOPICS
@@ -132,7 +133,8 @@ async def _arrives_late(
     lab.phase("the next life")
     await meanwhile()
     left_ms = late_ms - (lab.tasks.now_us() - sent_us) // 1000
-    assert left_ms > 0, f"late_ms={late_ms} is too short: the order has come before the next life had begun"
+    if left_ms <= 0:
+        raise TrialError(f"late_ms={late_ms} is too short here: the order came before the next life was ready for it")
     await lab.sleep_ms(left_ms + SENT_MS + lab.plan.number("settle_ms"))
 
 
