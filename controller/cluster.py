@@ -102,8 +102,9 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 def was_written(known: Stored, found: Stored, epoch: int) -> bool:
-    """Whether a write of the controller of `epoch` was refused because it had been done: the reply to its first attempt
-    was lost. `known`, `found`: the state before it, and the one that is there. Only controllers raise leader epochs."""
+    """Whether a write of the controller of `epoch` was refused because of a write of its own. Brokers have not heard of
+    that one if its reply was lost. `known`, `found`: the state before it, and the one that is there. Only controllers
+    raise leader epochs."""
     return found.controller_epoch == epoch and found.leader_and_isr.leader_epoch > known.leader_and_isr.leader_epoch
 
 

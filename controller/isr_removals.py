@@ -98,9 +98,8 @@ class IsrRemovals:
                 continue
             if was_written(known, found, self._epoch):
                 written[partition] = found
-            else:
-                self._cluster.store(partition, found)
-                again.append(partition)
+            self._cluster.store(partition, found)
+            again.append(partition)  # nothing is written if nobody is left to be taken out
         batch = self._batch()
         for partition, stored in written.items():
             if partition in self._cluster.states:

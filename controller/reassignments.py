@@ -384,11 +384,11 @@ class Reassignments:
             known = cluster.stored.get(each)
             if found is None or found.controller_epoch > self._epoch:
                 given_up += self._give_up([each], _why_not_written(found))
-            elif result.of is Purpose.REMOVAL and known is not None and was_written(known, found, self._epoch):
-                written[each] = found
             elif each in cluster.states:
+                if result.of is Purpose.REMOVAL and known is not None and was_written(known, found, self._epoch):
+                    written[each] = found
                 cluster.store(each, found)
-                again.append(each)
+                again.append(each)  # nothing is written if nobody is left to be taken out
         for each, stored in written.items():
             if each in cluster.states:
                 cluster.store(each, stored)

@@ -300,6 +300,17 @@ def test_replicas_are_told_of_a_removal_that_had_been_done() -> None:
     assert it.cluster.stored[T0] == done
 
 
+def test_a_removal_is_repeated_if_another_write_of_this_controller_was_in_the_way() -> None:
+    """That one has raised the leader epoch, and the dead replica is still in the ISR."""
+    it = running({"t": Topic({0: (1, 2, 3)})}, {T0: stored(1, 1, 2, 3)}, (1, 2, 3))
+    (_, handed_back) = it.handle(BrokersRead([broker(1), broker(2)]))[-2:]
+    assert isinstance(handed_back, HandBack)
+    it.handle(handed_back.stimulus)
+    other = stored(2, 1, 2, 3, leader_epoch=1, version=1)
+    *_, again = it.handle(StatesWritten({}, {T0: other}, Purpose.OFFLINE))
+    assert again == WriteStates({T0: (LeaderAndIsr(2, 2, (1, 2)), 1)}, Purpose.OFFLINE)
+
+
 @pytest.mark.parametrize(("allowed", "isr"), [({"t"}, ()), ((), (1,))])
 def test_in_0_8_the_last_replica_leaves_the_isr_if_unclean_elections_are_allowed(
     allowed: Collection[str], isr: tuple[int, ...]
