@@ -47,16 +47,22 @@ def test_of_many_candidates_one_is_elected_and_each_epoch_has_one(seed: int) -> 
     Stage(seed).play(story)
 
 
+def losing_the_reply_to_an_election(stage: Stage) -> list[Transaction]:
+    """The first broker that is elected does not get the reply; its transaction, once there is one."""
+    lost: list[Transaction] = []
+
+    def elected(transaction: Transaction) -> None:
+        if transaction.path == CONTROLLER and not lost:
+            lost.append(transaction)
+            stage.server.lose_next_reply(transaction.session_id)
+
+    stage.server.on_transaction(elected)
+    return lost
+
+
 def test_a_lost_reply_to_the_election_is_read_back() -> None:
     async def story(stage: Stage) -> None:
-        lost: list[Transaction] = []
-
-        def elected(transaction: Transaction) -> None:
-            if transaction.path == CONTROLLER and not lost:
-                lost.append(transaction)
-                stage.server.lose_next_reply(transaction.session_id)
-
-        stage.server.on_transaction(elected)
+        lost = losing_the_reply_to_an_election(stage)
         first = stage.candidate(1)
         await stage.tasks.sleep(4_000_000)
         assert lost
@@ -68,14 +74,7 @@ def test_a_lost_reply_to_the_election_is_read_back() -> None:
 
 def test_without_reading_back_the_reply_that_was_lost_is_taken_for_a_defeat() -> None:
     async def story(stage: Stage) -> None:
-        lost: list[Transaction] = []
-
-        def elected(transaction: Transaction) -> None:
-            if transaction.path == CONTROLLER and not lost:
-                lost.append(transaction)
-                stage.server.lose_next_reply(transaction.session_id)
-
-        stage.server.on_transaction(elected)
+        lost = losing_the_reply_to_an_election(stage)
         first = stage.candidate(1, reads_back=False)
         await stage.tasks.sleep(4_000_000)
         second = stage.candidate(2)

@@ -8,22 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from as_expected import played
 
-from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.checks import Finding, Outcome
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
-from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 def run(name: str, seed: int = 1, *, control: bool = False, **settings: str) -> dict[str, Finding]:
     """What the checks find; everything comes out as expected."""
-    plan = make_plan(name, seed=seed, control=control, settings=settings)
-    history, _ = simulate(plan)
-    found = judge(history)
-    expected = scenario(name).expects(plan)
-    for check, finding in found.items():
-        assert finding.outcome is (expected[check] or finding.outcome), f"{check}: {finding.why}"
+    _, found = played(make_plan(name, seed=seed, control=control, settings=settings))
     return found
 
 

@@ -5,28 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from as_expected import played
 
-from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.checks import Finding, Outcome
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import METADATA_KNOWN, OBEYS, REPLICA_ENDED
 from rebalance_lab.history.views import events_of
 from rebalance_lab.scenarios.former_life import OTHER, LateOrder
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PlanError
-from rebalance_lab.trials.scenario import make_plan, scenario
-from rebalance_lab.trials.stages.simulated.stage import simulate
+from rebalance_lab.trials.scenario import make_plan
 
 SEEDS = range(1, 5)
 
 
 def play(seed: int, *, control: bool = False, **settings: str) -> tuple[History, dict[str, Finding]]:
     """The history and what the checks find; everything comes out as expected."""
-    plan = make_plan("former-life", seed=seed, control=control, settings=settings)
-    history, _ = simulate(plan)
-    found, expected = judge(history), scenario("former-life").expects(plan)
-    for check, finding in found.items():
-        assert finding.outcome is (expected[check] or finding.outcome), f"{check}: {finding.why}"
-    return history, found
+    return played(make_plan("former-life", seed=seed, control=control, settings=settings))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from as_expected import played
 
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history.events import Kind
@@ -23,12 +24,7 @@ SEEDS = range(1, 5)
 
 def play(seed: int, *, control: bool = False, **settings: str) -> tuple[History, dict[str, Finding]]:
     """The history and what the checks find; everything comes out as expected."""
-    plan = make_plan("newer-epoch", seed=seed, control=control, settings=settings)
-    history, _ = simulate(plan)
-    found, expected = judge(history), scenario("newer-epoch").expects(plan)
-    for check, finding in found.items():
-        assert finding.outcome is (expected[check] or finding.outcome), f"{check}: {finding.why}"
-    return history, found
+    return played(make_plan("newer-epoch", seed=seed, control=control, settings=settings))
 
 
 def obeyed_early(history: History) -> int:

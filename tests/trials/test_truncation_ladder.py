@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from as_expected import played
 from truncation_plans import ALONE, CURED, CUT_OFF, LATE_ORDER, MISSED_EPOCH
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
@@ -16,7 +17,7 @@ from rebalance_lab.history.writes import PRODUCE
 from rebalance_lab.subjects.replication.subject import BrokerNode, ReplicationLab
 from rebalance_lab.subjects.replication.tracker import ReplicationTracker
 from rebalance_lab.trials.plan import PlanError
-from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
 LADDER = list(ReplicationRules)
@@ -24,11 +25,7 @@ LADDER = list(ReplicationRules)
 
 def run(rules: str, settings: dict[str, str], seed: int = 1, *, control: bool = False) -> dict[str, Finding]:
     """What the checks find; everything comes out as expected."""
-    plan = make_plan("truncation", rules=rules, seed=seed, control=control, settings=settings)
-    found = judge(simulate(plan)[0])
-    expected = scenario("truncation").expects(plan)
-    for check, finding in found.items():
-        assert finding.outcome is (expected[check] or finding.outcome), f"{check}: {finding.why}"
+    _, found = played(make_plan("truncation", rules=rules, seed=seed, control=control, settings=settings))
     return found
 
 
