@@ -31,7 +31,7 @@ from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.observe import Observe, unobserved
 from rebalance_lab.broker.partition import ReplicaContext
 from rebalance_lab.broker.producer_ids import ProducerIds
-from rebalance_lab.broker.registration import BrokerIdTaken, Endpoint, cluster_id, names, prepare, register
+from rebalance_lab.broker.registration import BrokerIdTaken, Endpoint, cluster_id, is_registered_at, prepare, register
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchers
 from rebalance_lab.broker.replication.isr_changes import AskController
@@ -399,7 +399,9 @@ class Broker:
                 self.broker_epoch = await self._registered(client, endpoint)
                 break
             except BrokerIdTaken as taken:
-                if not config.lab_waits_for_registration or not await names(client, config.broker_id, endpoint):
+                if not config.lab_waits_for_registration:
+                    raise
+                if not await is_registered_at(client, config.broker_id, endpoint):
                     raise
                 self._warn(f"{taken}; it has this broker's address, so it is waited for")
             await self._environment.tasks.sleep(settings.session_timeout_ms * 1000)

@@ -111,7 +111,7 @@ async def register(
         await _delete(client, path, there)
 
 
-async def names(client: PipelinedClient, broker_id: int, endpoint: Endpoint) -> bool:
+async def is_registered_at(client: PipelinedClient, broker_id: int, endpoint: Endpoint) -> bool:
     """Whether the broker that is registered under this id listens where this one does, or is gone."""
     try:
         node = (await client.ask(lambda session: session.get(broker_path(broker_id)))).value

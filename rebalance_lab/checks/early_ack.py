@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebalance_lab.checks.early_shrink import NOTED_LATE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, place_of
@@ -23,9 +24,6 @@ from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import COMMITTED, LEADS, high_watermark_in
 from rebalance_lab.history.views import events_of, once
 from rebalance_lab.history.writes import PRODUCE, acknowledged
-
-#: How late a leader of a live trial may note a commit.
-NOTED_LATE_US = 100_000
 
 
 def judge(history: History) -> Finding:

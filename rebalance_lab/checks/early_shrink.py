@@ -49,8 +49,8 @@ from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import APPENDED, COMMITTED, ISR_ASSUMED, LEADS, high_watermark_in, largest_isr
 from rebalance_lab.history.views import events_of, grouped, once
 
-#: A leader notes an append when it has returned, after a sync of the log. A follower may have fetched the record, and
-#: asked for more, so long before.
+#: How late a leader may note what it has done. It notes an append when that has returned, after a sync of the log; a
+#: follower may have fetched the record, and asked for more, so long before.
 NOTED_LATE_US = 100_000
 
 
