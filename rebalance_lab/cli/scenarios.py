@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 from rich.markup import escape
 
 from rebalance_lab.cli.failures import Failure
@@ -54,6 +53,8 @@ def _shape(each: Scenario) -> dict[str, object]:
 
 
 def _show(each: Scenario) -> None:
+    from rich.markdown import Markdown  # noqa: PLC0415 - slow to import, and no other command needs it
+
     console = answer()
     claims = f" ({', '.join(each.claims)})" if each.claims else ""
     say(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")

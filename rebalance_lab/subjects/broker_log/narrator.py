@@ -317,7 +317,8 @@ def _repeated(history: History, read: Event) -> str:
         f"{count(records, 'record')} {'is' if records == 1 else 'are'} in the log {times(number)}"
         for number, records in sorted(alike.items())
     ]
-    sent = " (the client sent again what was not answered)" if duplicate.judge(history).outcome is Outcome.CLEAN else ""
+    is_clean = duplicate.judge(history).outcome is Outcome.CLEAN
+    sent = f" (no more often than {'it was' if alike.total() == 1 else 'they were'} sent)" if is_clean else ""
     return f"; {listed(told)}{sent}" if told else ""
 
 
