@@ -6,8 +6,10 @@ may end between the two writes, so an election after the trial has begun to clos
 the broker whose session created it. A broker that believes that it is the controller must have won the election of its
 epoch, in the session that it has at that moment, and not believe it earlier: so no epoch has two controllers, and no
 broker takes the znode of another, or of its own former session, for its own (KAFKA-4229). A winner that is in touch
-with ZooKeeper for `LEAST_US`, or goes on for `ANSWERED_US` after the answer to its request, must come to believe it. At
-rest the broker that has won the last election controls, and no other believes that it does. Looked at then are
+with ZooKeeper for `LEAST_US`, or goes on for `ANSWERED_US` after the answer to its request, must come to believe it.
+Only the time before the trial began to close counts: a broker that is being taken down may still win an election.
+
+At rest the broker that has won the last election controls, and no other believes that it does. Looked at then are
 registered brokers that have been in touch with ZooKeeper for `LEAST_US`, as a paused controller cannot know that it was
 deposed.
 
@@ -132,7 +134,8 @@ def _silent(history: History, found: list[Election]) -> list[Wrong]:
         if each.epoch is None or each.winner is None or (each.winner, each.epoch) in reigned:
             continue
         begin_us = each.created.at_us
-        end_us = closing_us(history)[0] if each.ended is None else each.ended.at_us
+        closing_at_us, _ = closing_us(history)
+        end_us = closing_at_us if each.ended is None else min(closing_at_us, each.ended.at_us)
         in_touch_us = in_touch_until(history, each.created.session, each.winner, begin_us, end_us) - begin_us
         if in_touch_us >= LEAST_US or _went_on(history, each, end_us):
             wrong.append((f"{each.winner} has won epoch {each.epoch}, and never controlled in it", (each.created,)))

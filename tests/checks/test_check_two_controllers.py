@@ -293,6 +293,16 @@ def test_a_winner_that_fails_after_the_answer() -> None:
     assert story.found().outcome is Outcome.CLEAN
 
 
+@pytest.mark.parametrize(("closing_ms", "outcome"), [(5, Outcome.CLEAN), (60, Outcome.CLEAN), (350, Outcome.VIOLATED)])
+def test_a_winner_that_is_being_taken_down_need_not_control(closing_ms: int, outcome: Outcome) -> None:
+    """It is answered at 12 ms, its log is closed at 300 ms, and its session later, as on a slow disk."""
+    story = answered(400)
+    story._world = "containers"
+    story.add(300, "b1", Kind.WARNED, group=None)
+    story.phase(closing_ms, "closing")
+    assert story.found().outcome is outcome
+
+
 def test_a_live_winner_may_have_to_wait_for_a_core() -> None:
     for recorded, outcome in ((False, Outcome.CLEAN), (True, Outcome.VIOLATED)):
         story = answered(400)
