@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from rebalance_lab.cli.at_once import NAME, end_at_once_on_signals
-from rebalance_lab.cli.exit_codes import UNKNOWN
+from rebalance_lab.cli.at_once import end_at_once_on_signals, not_loaded
 from rebalance_lab.cli.streams import set_up_streams
 
 #: The worker processes of a sweep import this module, too: Ctrl-C reaches them as well, and they end in silence.
@@ -20,10 +19,8 @@ def main() -> int:
     set_up_streams()
     try:
         from rebalance_lab.cli.main import main as run  # noqa: PLC0415 - only once the signals are handled
-    except Exception as error:  # memory is short, or the installation is broken
-        why = " ".join((type(error).__name__, *str(error).splitlines()[:1]))
-        print(f"{NAME}: the commands cannot be loaded: {why}", file=sys.stderr)
-        return UNKNOWN
+    except Exception as error:
+        return not_loaded(error)
     return run()
 
 

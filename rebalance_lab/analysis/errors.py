@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from rebalance_lab.kernel.errors import LabError
 
-class SparkStartError(Exception):
+
+class SparkStartError(LabError):
     """Spark could not be started. The message says why and what to do."""
 
 
-class TablesError(Exception):
+class TablesError(LabError):
     """Tables cannot be written, or read. The message names the folder, and says what to do."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.cli.failures import Failure, must_be_file, writable_store
+from rebalance_lab.cli.failures import Failure, must_be_file
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     MOST_PROCESSES,
@@ -23,6 +23,7 @@ from rebalance_lab.cli.options import (
     key_values,
 )
 from rebalance_lab.cli.terminal import print_json
+from rebalance_lab.cli.trial_runs import writable_store
 from rebalance_lab.trials import api
 
 #: The suffixes of pictures.

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from rebalance_lab.cli.exit_codes import UNKNOWN
+
 NAME = "rebalance-lab"
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,6 +32,13 @@ def is_foreground(arguments: Sequence[str]) -> bool:
 def command_of(arguments: Sequence[str]) -> str:
     """The command's name; empty if none is given."""
     return next((each for each in arguments if not each.startswith("-")), "")
+
+
+def not_loaded(error: Exception) -> int:
+    """Say that commands cannot be loaded, because memory is short or the installation is broken; the exit code."""
+    why = " ".join((type(error).__name__, *str(error).splitlines()[:1]))
+    print(f"{NAME}: the commands cannot be loaded: {why}", file=sys.stderr)
+    return UNKNOWN
 
 
 def end_at_once_on_signals() -> None:

@@ -33,7 +33,7 @@ from rebalance_lab.cli.options import (
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import Trial, trial_folders
 from rebalance_lab.history.scratch import temporary_folder
-from rebalance_lab.report import summary
+from rebalance_lab.report.page import summary
 from rebalance_lab.report.text import count
 from rebalance_lab.trials.plan import run_command
 from rebalance_lab.trials.scenario import plan_like

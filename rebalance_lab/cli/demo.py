@@ -18,15 +18,18 @@ from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.analysis.trialwise.judged import keep_judgement
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.claims import analysed
-from rebalance_lab.cli.failures import Failure, exit_code, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import progress, say, watched, whole
+from rebalance_lab.cli.trial_runs import writable_store
 from rebalance_lab.cli.verdict_table import HOW_TO_READ, verdict_lines
 from rebalance_lab.history.files import Trial, load, replay_command
-from rebalance_lab.report import shown_trials, story_of, summary, write, write_trial
+from rebalance_lab.report.files import write, write_trial
 from rebalance_lab.report.findings import is_statement
-from rebalance_lab.report.selection import STATUS_ORDER
+from rebalance_lab.report.page import summary
+from rebalance_lab.report.selection import STATUS_ORDER, shown_trials
 from rebalance_lab.report.text import count, without_ids
+from rebalance_lab.report.trial_page import story_of
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 

@@ -13,33 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NoReturn
 
-from rebalance_lab.analysis.errors import SparkStartError, TablesError
 from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.cli.at_once import NAME
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE, UNKNOWN
 from rebalance_lab.history.disk import NO_SPACE
-from rebalance_lab.history.files import HistoryError, is_stream
+from rebalance_lab.history.files import is_stream
 from rebalance_lab.history.recorder import RecorderFailed
-from rebalance_lab.subjects.zk_group.cluster import FixtureConflict
-from rebalance_lab.trials.api import remove_unfinished
-from rebalance_lab.trials.lab import TrialError
-from rebalance_lab.trials.plan import PlanError
-from rebalance_lab.world.errors import ZooKeeperError
-from rebalance_lab.world.live.java import EmbeddedServerError
-
-#: Errors whose messages are written for users: they name what is wrong and what to do.
-SPOKEN = (
-    PlanError,
-    HistoryError,
-    RecorderFailed,
-    TrialError,
-    FixtureConflict,
-    EmbeddedServerError,
-    SparkStartError,
-    TablesError,
-    ZooKeeperError,
-)
-
+from rebalance_lab.kernel.errors import LabError
 
 #: So many of the innermost functions are named where a process stood that had to be ended.
 _FRAMES = 6
@@ -79,7 +59,7 @@ def spoken() -> Iterator[None]:
     """Turn the lab's own errors, and those of the file system, into Failures."""
     try:
         yield
-    except SPOKEN as error:
+    except (LabError, RecorderFailed) as error:
         raise Failure(str(error)) from error
     except OSError as error:
         if isinstance(error, BrokenPipeError):
@@ -89,14 +69,6 @@ def spoken() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename is not None else ""
         then = f"; {_FULL}" if error.errno in NO_SPACE else ""
         raise Failure(f"{where}{error.strerror or error}{then}") from error
-
-
-def writable_store(store: Path) -> Path:
-    """The store, created if it does not exist, without the trials of processes that were killed. Raises Failure if it
-    cannot be written to."""
-    must_be_writable(store, f"to the store {store}", "another with --store")
-    remove_unfinished(store)
-    return store
 
 
 def must_be_writable(folder: Path, what: str, instead: str) -> None:

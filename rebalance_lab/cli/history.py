@@ -24,7 +24,6 @@ from rebalance_lab.cli.events import (
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, SURPRISE
 from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
-from rebalance_lab.cli.results import title
 from rebalance_lab.cli.terminal import answer, note, print_json
 from rebalance_lab.history.compare import Difference, first_difference
 from rebalance_lab.history.events import LAYER_OF, Event, Layer, encode
@@ -124,6 +123,14 @@ def compare(
     else:
         _tell(ours, theirs, found, context)
     raise typer.Exit(AS_EXPECTED if found is None else SURPRISE)
+
+
+def title(trial: Trial) -> str:
+    """`zombie · simulated · described · seed 3 · control`."""
+    facts = [trial.scenario, trial.world, trial.variant, f"seed {trial.seed}"]
+    facts += ["control"] if trial.control else []
+    facts += [f"planted bug {trial.plant}"] if trial.plant else []
+    return " · ".join(facts)
 
 
 def head(trial: Trial) -> None:

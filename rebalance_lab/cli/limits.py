@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 
 from rebalance_lab.analysis.errors import SparkStartError
-from rebalance_lab.trials.lab import TrialError
+from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.java import EmbeddedServerError
 
 #: What is said when no process and no thread can be started.
@@ -26,6 +26,7 @@ _NO_MEMORY = (
     "insufficient memory for the Java Runtime Environment",
     "Cannot allocate memory",
     "unexpected MemoryError",
+    "unexpected SystemError: error return without exception set",  # of C code that got no memory for its error
 )
 
 #: What is said when no file can be opened.

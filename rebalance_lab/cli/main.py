@@ -1,4 +1,4 @@
-"""The app: all commands, and how they end."""
+"""The app: its commands, and how they end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
@@ -16,35 +16,14 @@ import structlog
 import typer
 from typer.exceptions import TyperException
 
-from rebalance_lab.cli.agree import agree
-from rebalance_lab.cli.at_once import NAME, command_of, is_foreground
-from rebalance_lab.cli.broker import broker
-from rebalance_lab.cli.checks import checks
-from rebalance_lab.cli.claims import claims
-from rebalance_lab.cli.cluster import cluster
+from rebalance_lab.cli.at_once import NAME, command_of, is_foreground, not_loaded
 from rebalance_lab.cli.command import Command
-from rebalance_lab.cli.consume import consume
-from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.exit_codes import AS_EXPECTED, UNKNOWN
-from rebalance_lab.cli.explore import explore_schedules
 from rebalance_lab.cli.failures import CutShort, Failure, end_by_force, spoken
 from rebalance_lab.cli.heartbeat import signs_of_life
-from rebalance_lab.cli.history import history
-from rebalance_lab.cli.join import join
 from rebalance_lab.cli.limits import named
-from rebalance_lab.cli.produce import produce_lines
-from rebalance_lab.cli.replay import replay
-from rebalance_lab.cli.report import report
-from rebalance_lab.cli.run import run
-from rebalance_lab.cli.scenarios import scenarios
-from rebalance_lab.cli.shrink import shrink
 from rebalance_lab.cli.streams import STDOUT, only_reads
-from rebalance_lab.cli.sweep import sweep
-from rebalance_lab.cli.tables import tables
 from rebalance_lab.cli.terminal import set_up_logs
-from rebalance_lab.cli.topics import topics
-from rebalance_lab.cli.whatif import whatif
-from rebalance_lab.cli.zookeeper import zookeeper
 from rebalance_lab.kernel.interruption import (
     LAST_RESORT_S,
     Interrupted,
@@ -64,14 +43,48 @@ PIPE_CLOSED = 141
 
 log = structlog.get_logger()
 
-app = typer.Typer(
-    name=NAME,
-    help="Run Kafka's consumer groups and brokers on a real ZooKeeper or in a simulator, break and judge them.",
-    epilog="Exit 0: everything tested came out as expected. 1: something did not. 2: unknown, or wrong usage.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+#: Commands, and groups of some, in the panels of the help. Each is in the module of `rebalance_lab.cli` of that name.
+PANELS: dict[str, tuple[str, ...]] = {
+    "Experiments": (
+        *("demo", "scenarios", "checks", "run", "sweep", "agree", "replay", "shrink", "report", "claims", "tables"),
+        *("explore", "history"),
+    ),
+    "Hands on": ("zookeeper", "cluster", "broker", "topics", "produce", "consume", "join", "whatif"),
+}
+#: Commands whose functions have another name.
+FUNCTIONS = {"produce": "produce_lines", "explore": "explore_schedules"}
+#: The names of commands that run for minutes, and write nothing before their end.
+MAY_RUN_LONG = frozenset(PANELS["Experiments"]) - {"history"}
+
+
+def app_of(wanted: str = "") -> typer.Typer:
+    """The app. It holds only the command or group that is wanted, if there is one of this name: to load all of them
+    takes most of a second."""
+    app = typer.Typer(
+        name=NAME,
+        help="Run Kafka's consumer groups and brokers on a real ZooKeeper or in a simulator, break and judge them.",
+        epilog="Exit 0: everything tested came out as expected. 1: something did not. 2: unknown, or wrong usage.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_common)
+    known = {name for names in PANELS.values() for name in names}
+    for panel, names in PANELS.items():
+        for name in names:
+            if wanted in {name, ""} or wanted not in known:
+                _add(app, name, panel)
+    return app
+
+
+def _add(app: typer.Typer, name: str, panel: str) -> None:
+    found = getattr(import_module(f"rebalance_lab.cli.{name}"), FUNCTIONS.get(name, name))
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, rich_help_panel=panel)
+        for command in found.registered_commands:
+            command.cls = Command
+    else:
+        app.command(name, cls=Command, rich_help_panel=panel)(found)
 
 
 def _print_version(wanted: bool) -> None:
@@ -80,7 +93,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _common(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log each step on stderr.")] = False,
     _version: Annotated[
@@ -90,53 +102,29 @@ def _common(
     set_up_logs(verbose=verbose)
 
 
-PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Experiments": (
-        demo,
-        scenarios,
-        checks,
-        run,
-        sweep,
-        agree,
-        replay,
-        shrink,
-        report,
-        claims,
-        tables,
-        explore_schedules,
-    ),
-    "Hands on": (zookeeper, cluster, broker, topics, produce_lines, consume, join),
-}
-#: The names of commands whose functions are called otherwise.
-NAMES = {produce_lines: "produce", explore_schedules: "explore"}
-#: The names of commands that run for minutes, and write nothing before their end.
-MAY_RUN_LONG = frozenset(NAMES.get(command, command.__name__) for command in PANELS["Experiments"])
-for panel, commands in PANELS.items():
-    for command in commands:
-        app.command(NAMES.get(command), rich_help_panel=panel)(command)
-app.add_typer(history, rich_help_panel="Experiments")
-app.add_typer(whatif, rich_help_panel="Hands on")
-for group in (app, history, whatif):
-    for registered in group.registered_commands:
-        registered.cls = Command
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code. `rebalance_lab.__main__` is the console script."""
     if sys.stdout is None:
         return _fail("standard output is closed; send it to a file, or to /dev/null")
     if only_reads(STDOUT):
         return _fail("standard output is open for reading only; send it to a file, or to /dev/null")
+    set_up_logs(verbose=False)
+    try:
+        app = app_of(command_of(_given(arguments)))
+    except Exception as error:
+        return not_loaded(error)
     code: int | None = None
     try:
         with interruptible() as interruption, breaking_off(partial(_end_by_force, interruption), LAST_RESORT_S):
             watched = signs_of_life() if command_of(_given(arguments)) in MAY_RUN_LONG else nullcontext()
             with watched:
-                code = _carried_out(arguments, interruption)
+                code = _carried_out(app, arguments, interruption)
     except Interrupted as late:  # between the command's end and that of the handlers
         code = _interrupted(arguments, late.number) if code is None else code
     except (OSError, RuntimeError) as error:  # no thread can be started that attends to signals, or no pipe opened
         return _fail(named(str(error)))
+    except Exception as error:  # Python's own, when memory is short
+        return _failed(error)
     return _answered(code)
 
 
@@ -157,7 +145,7 @@ def _end_by_force(interruption: Interruption) -> None:
     end_by_force(number, f"the clean-up did not end within {LAST_RESORT_S:g} s and was cut short")
 
 
-def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int:
+def _carried_out(app: typer.Typer, arguments: list[str] | None, interruption: Interruption) -> int:
     """The exit code of a command. After a signal, every error is a consequence of it."""
     left = UNFINISHED
     try:
@@ -182,7 +170,8 @@ def _failed(error: BaseException) -> int:
         return _fail(named(str(error), error.__cause__))
     if isinstance(error, TyperException):
         return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {_path_of(error)} --help)")
-    log.debug("the command failed", exc_info=error)
+    with suppress(Exception):  # memory may be short
+        log.debug("the command failed", exc_info=error)
     try:
         why = str(error).partition("\n")[0]
     except Exception:  # as of Spark's errors, once Spark is gone

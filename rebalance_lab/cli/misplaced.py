@@ -8,8 +8,6 @@ from typing import Any
 
 from rebalance_lab.cli.at_once import NAME
 from rebalance_lab.cli.failures import Failure
-from rebalance_lab.trials.api import PLANT
-from rebalance_lab.trials.scenario import scenario, scenario_names
 
 #: The option of commands that take settings of a scenario.
 _SET = "--set"
@@ -23,9 +21,9 @@ def refuse_misplaced_settings(context: Any) -> None:
     possible. `context`: typer's, of a command whose arguments were parsed; without a scenario nothing is refused."""
     name = context.params.get("scenario")
     options = _options(context.command)
-    if _SET not in options or name not in scenario_names():
+    known = _settings(name) if _SET in options and name else None
+    if known is None:
         return
-    known = _settings(name)
     for text in context.params[options[_SET].name] or ():
         key, _, value = text.partition("=")
         option = _option_meant(key, options)
@@ -45,9 +43,11 @@ def instead_of(option: str, context: Any, arguments: Sequence[str]) -> str | Non
     if context is not root and option in _options(root.command):
         words = context.command_path.removeprefix(root.command_path).strip()
         return f"{option} stands before the command: {NAME} {option} {words} ..."
-    name = next((each for each in arguments if each in scenario_names()), None)
+    if _SET not in _options(context.command):
+        return None
+    known = next((its for its in map(_settings, arguments) if its is not None), frozenset())
     key = option.removeprefix("--").replace("-", "_")
-    if name is None or _SET not in _options(context.command) or key not in _settings(name):
+    if key not in known:
         return None
     return f"{option} is a setting of the scenario: use {_SET} {key}=VALUE"
 
@@ -57,7 +57,13 @@ def _options(command: Any) -> dict[str, Any]:
     return {option: each for each in command.params for option in each.opts if option.startswith("-")}
 
 
-def _settings(name: str) -> frozenset[str]:
+def _settings(name: str) -> frozenset[str] | None:
+    """Those of a scenario; None if there is none of that name."""
+    from rebalance_lab.trials.api import PLANT  # noqa: PLC0415 - commands without settings need no scenarios
+    from rebalance_lab.trials.scenario import scenario, scenario_names  # noqa: PLC0415
+
+    if name not in scenario_names():
+        return None
     return frozenset({PLANT, *(each.name for each in scenario(name).parameters)})
 
 

@@ -12,8 +12,6 @@ import typer
 
 from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.cli.failures import Failure
-from rebalance_lab.trials.plan import OURS
-from rebalance_lab.trials.scenario import scenario
 
 
 class World(StrEnum):
@@ -36,18 +34,6 @@ class Members(StrEnum):
 class Brokers(StrEnum):
     ours = "ours"
     real = "real"
-
-
-def implementation_of(name: str, members: Members, brokers: Brokers) -> str:
-    """Whose nodes take part in a scenario. Raises Failure for the option of other scenarios, PlanError for one that
-    does not exist."""
-    real = scenario(name).subject.real
-    given = {"members": members.value, "brokers": brokers.value}
-    for option, value in given.items():
-        if value != OURS and (real is None or option != real.name):
-            instead = "leave it out" if real is None else f"use --{real.name}"
-            raise Failure(f"--{option} {value}: scenario {name} has no real {option}; {instead}")
-    return OURS if real is None else given[real.name]
 
 
 def place_named(text: str | Path) -> Place:

@@ -10,11 +10,12 @@ import typer
 
 from rebalance_lab.checks import judge
 from rebalance_lab.cli.events import Lines, event_id_of, id_text, index_of, printable
-from rebalance_lab.cli.failures import Failure, exit_code, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code
 from rebalance_lab.cli.history import head, put
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import note, print_json, progress
+from rebalance_lab.cli.trial_runs import writable_store
 from rebalance_lab.history.compare import first_difference
 from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.history.views import gave_up

@@ -24,7 +24,10 @@ from rebalance_lab.cli.options import (
 )
 from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders, write_whole
-from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
+from rebalance_lab.report.files import write, write_trial
+from rebalance_lab.report.page import summary
+from rebalance_lab.report.selection import shown_trials
+from rebalance_lab.report.trace import trace_of
 
 
 def report(

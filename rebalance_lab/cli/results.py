@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.cli.history import title
 from rebalance_lab.cli.terminal import say, styled, whole
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.files import Trial, load, replay_command
-from rebalance_lab.report import story_of
+from rebalance_lab.history.files import load, replay_command
 from rebalance_lab.report.findings import is_statement
 from rebalance_lab.report.glossary import statement
 from rebalance_lab.report.narrator import narrator_of
 from rebalance_lab.report.text import without_ids
+from rebalance_lab.report.trial_page import story_of
 from rebalance_lab.trials.api import TrialResult
 
 #: Groups of findings that are shown with their reasons, in this order.
@@ -45,14 +46,6 @@ def shape(result: TrialResult) -> dict[str, object]:
         },
         "measures": result.measures,
     }
-
-
-def title(trial: Trial) -> str:
-    """`zombie · simulated · described · seed 3 · control`."""
-    facts = [trial.scenario, trial.world, trial.variant, f"seed {trial.seed}"]
-    facts += ["control"] if trial.control else []
-    facts += [f"planted bug {trial.plant}"] if trial.plant else []
-    return " · ".join(facts)
 
 
 def show(result: TrialResult) -> None:

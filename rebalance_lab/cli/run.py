@@ -8,7 +8,7 @@ from typing import Annotated
 import structlog
 import typer
 
-from rebalance_lab.cli.failures import exit_code, writable_store
+from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     Brokers,
@@ -23,11 +23,11 @@ from rebalance_lab.cli.options import (
     TrialRulesOption,
     World,
     WorldOption,
-    implementation_of,
     key_values,
 )
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import print_json, progress
+from rebalance_lab.cli.trial_runs import implementation_of, writable_store
 from rebalance_lab.history.files import MAX_SEED
 from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import PlanOptions

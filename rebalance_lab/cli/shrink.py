@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.cli.failures import writable_store
+from rebalance_lab.cli.history import title
 from rebalance_lab.cli.options import DEFAULT_STORE, MOST_TRIALS, JsonOption, StoreOption, TrialArgument, trial_folder
-from rebalance_lab.cli.results import title
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
+from rebalance_lab.cli.trial_runs import writable_store
 from rebalance_lab.history.files import replay_command
 from rebalance_lab.report.text import without_ids
 from rebalance_lab.trials.shrink import RUNS_LIMIT, Shrunk

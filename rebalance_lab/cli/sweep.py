@@ -16,7 +16,7 @@ from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.api import stored_at, trials_of
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.cli.claims import again
-from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     MOST_PROCESSES,
@@ -35,11 +35,11 @@ from rebalance_lab.cli.options import (
     World,
     WorldOption,
     choices,
-    implementation_of,
     settings_of_spark,
 )
 from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched, whole
+from rebalance_lab.cli.trial_runs import implementation_of, writable_store
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.trials import api

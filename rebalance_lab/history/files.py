@@ -16,6 +16,7 @@ import msgspec
 
 from rebalance_lab.history.disk import writing
 from rebalance_lab.history.events import Event, decode, encode_lines, order
+from rebalance_lab.kernel.errors import LabError
 
 SCHEMA_VERSION = 2
 TRIAL_FILE = "trial.json"
@@ -24,7 +25,7 @@ TRIAL_FILE = "trial.json"
 SEAL_FIELD = "trial_sha256"
 
 
-class HistoryError(Exception):
+class HistoryError(LabError):
     """A trial folder cannot be read. The message names the file and line, and what to do."""
 
 

@@ -1,6 +1,10 @@
-"""The errors that the kernel raises."""
+"""The errors that the kernel raises, and the base of those whose messages users read."""
 
 from __future__ import annotations
+
+
+class LabError(Exception):
+    """What cannot be done, or be read. The message is written for users: it names what is wrong, and what to do."""
 
 
 class CancelRequest:

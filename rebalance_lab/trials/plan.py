@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from rebalance_lab.kernel.errors import LabError
 from rebalance_lab.kernel.numerals import number, whole_number
 from rebalance_lab.trials.names import missing
 
@@ -35,7 +36,7 @@ WORLDS = ("simulated", "processes", "containers")
 OURS, REAL, MIXED = IMPLEMENTATIONS = ("ours", "real", "mixed")
 
 
-class PlanError(ValueError):
+class PlanError(LabError, ValueError):
     """The plan cannot be carried out. The message names the setting and what is possible."""
 
 

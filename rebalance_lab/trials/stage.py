@@ -11,6 +11,7 @@ from rebalance_lab.history.events import Event
 from rebalance_lab.history.recorder import Sink
 from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.kernel import Flag, Kernel
+from rebalance_lab.kernel.errors import LabError
 from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
@@ -29,7 +30,7 @@ def prompt_servers(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name != LAGGARD) or names
 
 
-class TrialError(Exception):
+class TrialError(LabError):
     """The trial could not be carried out, so it says nothing about its claims."""
 
 

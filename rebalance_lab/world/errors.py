@@ -5,8 +5,10 @@ Definite errors say that nothing was done. ConnectionLoss is *info*: it may have
 
 from __future__ import annotations
 
+from rebalance_lab.kernel.errors import LabError
 
-class ZooKeeperError(Exception):
+
+class ZooKeeperError(LabError):
     """An operation failed. `code` is ZooKeeper's; `zxid` that of the reply, -1 without one."""
 
     code = 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from rebalance_lab.cli.main import app, main
+from rebalance_lab.cli.main import app_of, main
 
 COMMAND = [sys.executable, "-m", "rebalance_lab"]
 
@@ -96,7 +96,7 @@ def background(*arguments: object, before: Sequence[str] = ()) -> Iterator[subpr
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command, by its words (`run`, `history show`), as typer knows it."""
-    found: Any = typer.main.get_command(app)
+    found: Any = typer.main.get_command(app_of())
     for name, command in found.commands.items():
         inner = getattr(command, "commands", None)
         if inner is None:

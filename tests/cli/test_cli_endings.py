@@ -81,7 +81,7 @@ def stands_still(*_arguments, **_named):
     finally:
         threading.Event().wait()
 
-main.app, main.LAST_RESORT_S = stands_still, 0.2
+main.app_of, main.LAST_RESORT_S = lambda _wanted: stands_still, 0.2
 sys.exit(main.main(["run", "herd"]))
 """
 
@@ -199,7 +199,7 @@ def test_a_foreground_command_ends_by_every_signal(number: signal.Signals, tmp_p
 def test_a_signal_at_the_very_beginning(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, name: str, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(main, "app", lambda *_arguments, **_options: signal.raise_signal(number))
+    monkeypatch.setattr(main, "app_of", lambda _wanted: lambda *_arguments, **_options: signal.raise_signal(number))
     ended = command("-v", name, "--data", "run")
     if name in FOREGROUND:
         assert ended == Ended(0, "", "")

@@ -9,7 +9,7 @@ import pytest
 import typer
 from cli_tools import CommandLine, commands
 
-from rebalance_lab.cli.main import app
+from rebalance_lab.cli.main import app_of
 from rebalance_lab.trials.scenario import plants_of, scenario, scenario_names
 
 COLUMNS = 80
@@ -47,7 +47,7 @@ def test_names_metavars_and_help_stand_whole(command: CommandLine, words: str, k
 @pytest.mark.parametrize("words", ["", "history", "whatif"])
 def test_commands_of_a_group_stand_whole(command: CommandLine, words: str) -> None:
     there = words_of(shown(command, *words.split(), "--help"))
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app_of())
     for each in words.split():
         group = group.commands[each]
     assert set(group.commands) <= there

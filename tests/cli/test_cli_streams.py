@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cli_tools import COMMAND, LIMIT_S
+from cli_tools import COMMAND, LIMIT_S, CommandLine
 
 from rebalance_lab.cli.streams import forget_impossible_width, forgetful
 
@@ -104,10 +105,29 @@ def test_what_is_written_arrives_or_is_dropped() -> None:
     os.close(writing)
 
 
-@pytest.mark.parametrize("limit_kb", [20_000, 60_000])
-def test_commands_that_cannot_be_loaded(tmp_path: Path, limit_kb: int) -> None:
-    """For want of memory, here. Python itself starts with less."""
-    ended = shell(f"ulimit -v {limit_kb}; lab scenarios", tmp_path)
+@pytest.mark.parametrize("limit_kb", range(60_000, 96_000, 5_000))
+def test_a_command_that_gets_too_little_memory_says_so_in_one_line(tmp_path: Path, limit_kb: int) -> None:
+    """The more there is, the later it fails: threads, typer's own imports, the trace for -v, the scenarios."""
+    ended = shell(f"ulimit -v {limit_kb}; lab scenarios --json", tmp_path)
+    if ended.returncode:
+        (line,) = ended.stderr.splitlines()
+        assert (ended.returncode, ended.stdout, line.startswith("rebalance-lab: ")) == (2, "", True)
+        assert "memory" in line
+    else:
+        assert json.loads(ended.stdout)
+
+
+def test_commands_that_cannot_be_loaded(tmp_path: Path) -> None:
+    """For want of memory. Python itself starts with less."""
+    ended = shell("ulimit -v 20000; lab scenarios", tmp_path)
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert line.startswith("rebalance-lab: the commands cannot be loaded: ")
+
+
+def test_a_command_that_cannot_be_loaded(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rebalance_lab.cli.run", None)
+    ended = command("run", "herd")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("rebalance-lab: the commands cannot be loaded: ModuleNotFoundError import of ")
+    assert command("checks", "one_winner").code == 0, "the others can"

@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from cli_tools import CommandLine, commands
 
-from rebalance_lab.cli.failures import Failure, exit_code, writable_store
-from rebalance_lab.cli.main import app
+from rebalance_lab.cli.failures import Failure, exit_code
+from rebalance_lab.cli.main import app_of
 from rebalance_lab.cli.options import choices, key_values
+from rebalance_lab.cli.trial_runs import writable_store
 
 
 def test_help_lists_every_command(command: CommandLine) -> None:
@@ -42,6 +43,7 @@ def test_help_lists_every_command(command: CommandLine) -> None:
 
 def test_help_texts_keep_their_line_breaks_on_80_columns() -> None:
     """Longer lines are broken twice: where they are here, and at the terminal's edge."""
+    app = app_of()
     groups = [app, *(each.typer_instance for each in app.registered_groups)]
     callbacks = [each.callback for group in groups if group is not None for each in group.registered_commands]
     for callback in callbacks:
@@ -213,9 +215,23 @@ def test_no_docker_engine(command: CommandLine, monkeypatch, tmp_path) -> None:
     assert list(store.iterdir()) == [], "of a trial that never began"
 
 
+def loaded_for(command: str) -> set[str]:
+    code = "import sys; from rebalance_lab.cli.main import app_of; app_of(sys.argv[1]); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code, command], check=True, capture_output=True, text=True)
+    return set(found.stdout.split())
+
+
 def test_no_command_waits_for_spark_or_statistics_unless_it_needs_them() -> None:
-    code = "import sys, rebalance_lab.cli.main; print(*{'pyspark', 'pandas', 'scipy', 'numpy'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "\n"
+    loaded = loaded_for("")
+    assert {"rebalance_lab.cli.join", "rebalance_lab.cli.run"} <= loaded
+    assert not {"pyspark", "pandas", "scipy", "numpy"} & loaded
+
+
+@pytest.mark.parametrize("command", ["history", "whatif", "topics", "produce", "consume", "join", "zookeeper"])
+def test_a_command_loads_neither_others_nor_trials_that_it_does_not_run(command: str) -> None:
+    loaded = loaded_for(command)
+    assert f"rebalance_lab.cli.{command}" in loaded
+    assert not {"rebalance_lab.cli.demo", "rebalance_lab.trials.api", "rebalance_lab.report.page"} & loaded
 
 
 def test_settings_as_texts() -> None:

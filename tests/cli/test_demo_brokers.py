@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_lab.cli import demo
 from rebalance_lab.history.files import load
-from rebalance_lab.report import story_of
+from rebalance_lab.report.trial_page import story_of
 from rebalance_lab.trials import api
 
 SAYS = {

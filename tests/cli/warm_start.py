@@ -121,7 +121,9 @@ def become(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    import rebalance_lab.cli.main  # noqa: F401 - for all command lines
+    from rebalance_lab.cli.main import app_of
+
+    app_of()  # loads all commands
 
     _requests, _answers = (os.fdopen(int(each), mode) for each, mode in zip(sys.argv[1:], "rw", strict=True))
     with _requests, _answers:

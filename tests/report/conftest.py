@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from zombie_story import zombie_case
 
-from rebalance_lab.report import render
+from rebalance_lab.report.page import render
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from rebalance_lab.cli.results import show
 from rebalance_lab.history.events import LAYER_OF, Kind, Layer
 from rebalance_lab.history.files import History, load
 from rebalance_lab.history.replicas import LEADS, REPLICA_ENDED, REPLICA_KINDS, TRUNCATED
-from rebalance_lab.report import render_trial, story_of
 from rebalance_lab.report.glossary import words_of
+from rebalance_lab.report.trial_page import render_trial, story_of
 from rebalance_lab.trials.api import run
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate

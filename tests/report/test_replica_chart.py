@@ -14,10 +14,10 @@ from rebalance_lab.checks.partition_states import Place, partition_states
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import TRUNCATED
 from rebalance_lab.history.views import events_of
-from rebalance_lab.report import render_trial, story_of
 from rebalance_lab.report.gantt import draw
 from rebalance_lab.report.replica_chart import PartitionChart, ReplicaChart, draw_replicas
 from rebalance_lab.report.scene import build_scene
+from rebalance_lab.report.trial_page import render_trial, story_of
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
 

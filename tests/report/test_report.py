@@ -16,8 +16,10 @@ from rebalance_lab.analysis.ledger import Expected, Judgement, Status
 from rebalance_lab.analysis.results import Analysis, Frequency
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, HistoryError, canonical, digest, seal
-from rebalance_lab.report import render, shown_trials, summary, write
+from rebalance_lab.report.files import write
 from rebalance_lab.report.glossary import terms_of
+from rebalance_lab.report.page import render, summary
+from rebalance_lab.report.selection import shown_trials
 
 
 @pytest.fixture(scope="module")

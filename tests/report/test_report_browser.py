@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, Request, expect
 from zombie_story import case_with_sister
 
-from rebalance_lab.report import render
+from rebalance_lab.report.page import render
 
 pytestmark = [
     pytest.mark.browser,

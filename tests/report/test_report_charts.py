@@ -13,13 +13,13 @@ from zombie_story import zombie_case
 from rebalance_lab.analysis.counts import kind_counts_of, outcome_counts_of
 from rebalance_lab.analysis.results import Analysis, Episode, Fit, HerdCost, Summary, TrialOutcome
 from rebalance_lab.history.files import History
-from rebalance_lab.report import render
 from rebalance_lab.report.charts import charts_of, scripts, specs_json
 from rebalance_lab.report.charts.comparisons import paired
 from rebalance_lab.report.charts.costs import cost_records, fitted_curve
 from rebalance_lab.report.charts.distributions import curve_records, ecdf, lengths_of, range_records, rebalance_times
 from rebalance_lab.report.findings import surprises_of, tally
 from rebalance_lab.report.glossary import words_of
+from rebalance_lab.report.page import render
 
 READS = next(cost for cost in words_of("zk").costs if cost.measure == "reads")
 

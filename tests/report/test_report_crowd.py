@@ -13,12 +13,12 @@ from page_tree import Node, Tree
 
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.history.events import Kind, Layer
-from rebalance_lab.report import render_trial
 from rebalance_lab.report.bands import Scale
 from rebalance_lab.report.census import BINS, most_at_once
 from rebalance_lab.report.focus import ROWS_PICKED, focus_on
 from rebalance_lab.report.raster import CLEAR, png
 from rebalance_lab.report.scene import Scene, build_scene
+from rebalance_lab.report.trial_page import render_trial
 
 
 def scene_of(members: int) -> Scene:

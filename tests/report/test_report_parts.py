@@ -15,14 +15,14 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import TOGETHER
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.report import render, shown_trials
 from rebalance_lab.report.bands import Scale, bands_of
 from rebalance_lab.report.gantt import draw
 from rebalance_lab.report.glossary import words_of
 from rebalance_lab.report.narrator import narrator_of
+from rebalance_lab.report.page import render
 from rebalance_lab.report.palette import paint
 from rebalance_lab.report.scene import Scene, build_scene
-from rebalance_lab.report.selection import choose
+from rebalance_lab.report.selection import choose, shown_trials
 from rebalance_lab.report.spans import Row
 from rebalance_lab.report.text import coded, count, listed, moment, partition_ranges, partitions_named, seconds
 from rebalance_lab.trials.scenario import make_plan

@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from test_report_charts import fit, herd_cost
 from zombie_story import zombie_case
 
-from rebalance_lab.report import render, render_trial
+from rebalance_lab.report.page import render
+from rebalance_lab.report.trial_page import render_trial
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
 

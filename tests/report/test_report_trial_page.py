@@ -15,11 +15,13 @@ from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.fault_kinds import fault_kinds
 from rebalance_lab.history.files import History
-from rebalance_lab.report import glossary, render_trial, trace_of
+from rebalance_lab.report import glossary
 from rebalance_lab.report.bands import Scale, bands_of
 from rebalance_lab.report.glossary import terms_of
 from rebalance_lab.report.scene import build_scene
 from rebalance_lab.report.text import glued, members_named, without_ids
+from rebalance_lab.report.trace import trace_of
+from rebalance_lab.report.trial_page import render_trial
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
 

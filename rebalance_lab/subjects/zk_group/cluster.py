@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from rebalance_lab.history.events import Kind, Layer, session_text
 from rebalance_lab.kernel import Future
+from rebalance_lab.kernel.errors import LabError
 from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path, topic_path
 from rebalance_lab.wire.payloads import broker_payload, topic_payload
 from rebalance_lab.world.errors import ConnectionLoss, NodeExists, NoNode
@@ -19,7 +20,7 @@ FIXTURE_HOST = "localhost"
 FIXTURE_PORT = 9092
 
 
-class FixtureConflict(Exception):
+class FixtureConflict(LabError):
     """A znode of the fixture exists with other content; it is left as it is."""
 
 

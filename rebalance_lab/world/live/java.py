@@ -8,6 +8,7 @@ import re
 import subprocess
 
 from rebalance_lab.java import MINIMUM_JAVA, installed, pyspark_jars
+from rebalance_lab.kernel.errors import LabError
 
 _VERSION_TIMEOUT_S = 30
 
@@ -26,7 +27,7 @@ _JAR_PATTERNS = (
 )
 
 
-class EmbeddedServerError(Exception):
+class EmbeddedServerError(LabError):
     """The embedded ZooKeeper cannot be started or steered. The message says what to do."""
 
 
