@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -46,11 +47,10 @@ REFUSALS = (
 STREAMS_LIMIT = 10_000
 
 
-#: Events that are reported on stderr; a warning has its own message.
-TOLD = {
-    Kind.WARNED: "warning",
-    Kind.EXPIRED: "the ZooKeeper session has ended: others may own these partitions already",
-}
+#: So many warnings that differ only in numbers are printed.
+MOST_ALIKE = 3
+
+_NUMBER = re.compile(r"\d+")
 
 
 class OwnershipLines:
@@ -61,18 +61,40 @@ class OwnershipLines:
         self._last: Event | None = None
         self._told: list[TopicPartition] = []
         self._believed: list[TopicPartition] = []
+        self._alike, self._warnings = "", 0
         self.connected = True
 
     def event(self, event: Event) -> None:
         """Report an event on stderr if it matters to the user, and keep the time and the owner of changes."""
+        if event.kind is not Kind.WARNED:
+            self._end_warnings()
         if event.kind is Kind.MEMBER_STARTED:
             _say(f"joining as {event.member}; Ctrl-C leaves")
-        elif event.kind in TOLD:
-            _say(str(event.of("message") or TOLD[event.kind]))
+        elif event.kind is Kind.WARNED:
+            self._warn(str(event.of("message") or "warning"))
+        elif event.kind is Kind.EXPIRED:
+            _say("the ZooKeeper session has ended: others may own these partitions already")
         elif event.kind in {Kind.OWNED, Kind.DISOWNED}:
             self._last = event
         elif event.kind is Kind.FAILED_OP and event.of("error") == NoNode.__name__:
             self._missing(str(event.of("path")))
+
+    def _warn(self, message: str) -> None:
+        """Print a warning. Of those that differ only in numbers and follow each other, as one for each stream, only the
+        first ones are printed."""
+        alike = _NUMBER.sub("", message)
+        if alike != self._alike:
+            self._end_warnings()
+            self._alike = alike
+        self._warnings += 1
+        if self._warnings <= MOST_ALIKE:
+            _say(message)
+
+    def _end_warnings(self) -> None:
+        """Say how many warnings were not printed."""
+        if self._warnings > MOST_ALIKE:
+            _say(f"{self._warnings - MOST_ALIKE:,} more warnings like the last one")
+        self._alike, self._warnings = "", 0
 
     def _missing(self, path: str) -> None:
         """Say once that a topic does not exist. Kafka's own sentence, that a thread consumes none of its partitions, is

@@ -119,6 +119,17 @@ def test_it_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("topic t does not exist in this ZooKeeper") == 1
 
 
+def test_warnings_that_differ_only_in_numbers_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is one for each of 10,000 streams without a partition."""
+    lines = OwnershipLines(["t"])
+    for message in (*(f"nothing for thread {each}" for each in range(1000)), "another warning"):
+        detail: dict[str, object] = {"message": message}
+        lines.event(Event(actor="c", n=1, at_us=0, layer=Layer.OP, kind=Kind.WARNED, detail=detail))
+    said = [line.removeprefix("rebalance-lab: ") for line in capsys.readouterr().err.splitlines()]
+    alike = [f"nothing for thread {each}" for each in range(3)]
+    assert said == [*alike, "997 more warnings like the last one", "another warning"]
+
+
 def test_a_filter_that_takes_too_long_ends_it(command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper) -> None:
     where, topic = fixture_zookeeper.connect_string, "s" * 37
     command("topics", "--zookeeper", where, "--fixture", "--create", topic, "--partitions", 1)
