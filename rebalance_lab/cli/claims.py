@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.text import Text
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
-from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
+from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status, read_ledger
 from rebalance_lab.analysis.results import Analysis, LeftOut, Verdict
 from rebalance_lab.analysis.uri import Place, StoreUri
 from rebalance_lab.analysis.verdicts import measures_in_words
+from rebalance_lab.cli.exit_codes import SURPRISE, UNKNOWN
 from rebalance_lab.cli.failures import Failure, exit_code, must_be_writable
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
@@ -35,6 +36,7 @@ from rebalance_lab.history.files import Trial, trial_folders
 from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.report.page import summary
 from rebalance_lab.report.text import count
+from rebalance_lab.trials.names import missing
 from rebalance_lab.trials.plan import run_command
 from rebalance_lab.trials.scenario import plan_like
 
@@ -168,6 +170,9 @@ HOW_TO_READ = (
 
 
 def claims(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these claims, such as E7. Default: all.", metavar="CLAIM")
+    ] = None,
     *,
     store: AnyStoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
@@ -178,13 +183,36 @@ def claims(
     ui: UiOption = False,
     conf: ConfOption = None,
 ) -> None:
-    """Judge every claim by the trials of a store; surprises come first."""
+    """Judge every claim by the trials of a store; surprises come first.
+
+    With the names of claims, it also says why a reading of them was not run;
+    a claim that was not run at all is unknown then.
+    """
+    wanted = _claims_named(names or ())
     analysis = analysed(store, judging=Judging(cores, master, rejudge, event_log, ui, settings_of_spark(conf)))
+    if wanted:
+        analysis = replace(analysis, verdicts=tuple(each for each in analysis.verdicts if each.claim in wanted))
     if as_json:
         print_json(claims_json(analysis))
     else:
-        show(analysis)
-    raise typer.Exit(code_of(analysis))
+        show(analysis, reasons=bool(wanted))
+    raise typer.Exit(UNKNOWN if _lacks(wanted, analysis) else code_of(analysis))
+
+
+def _claims_named(names: Sequence[str]) -> frozenset[str]:
+    """Their ids: `e7` is E7. Raises Failure."""
+    known = read_ledger().claims
+    ids = {each.upper(): each for each in known}
+    for name in names:
+        if name.upper() not in ids:
+            raise Failure(missing(f"there is no claim {name}", name, known, all_by="docs/ledger.md"))
+    return frozenset(ids[name.upper()] for name in names)
+
+
+def _lacks(wanted: frozenset[str], analysis: Analysis) -> bool:
+    """Whether a claim that was named has no reading that was run, and nothing else is worse."""
+    run = {each.claim for each in analysis.verdicts if each.status is not Status.NOT_RUN}
+    return not wanted <= run and code_of(analysis) != SURPRISE
 
 
 def name_left_out(left_out: Sequence[LeftOut], cut_off: Sequence[str]) -> None:
@@ -221,9 +249,9 @@ def seen(verdict: Verdict, world: str) -> str:
     return ", ".join(pieces)
 
 
-def show(analysis: Analysis) -> None:
+def show(analysis: Analysis, *, reasons: bool = False) -> None:
     """Show each tested claim with its readings, surprises first; then readings that hold by construction; then the
-    names of those that were not run."""
+    names of those that were not run, or with `reasons` why not."""
     found = sort(analysis.verdicts)
     if found.tested:
         say(HOW_TO_READ)
@@ -234,9 +262,11 @@ def show(analysis: Analysis) -> None:
         say(f"\n{BY_CONSTRUCTION}")
         _show_claims(found.constructed)
     say(f"\n{summary(analysis)}", markup=False)
-    if found.not_run:
+    if reasons:
+        _show_claims(found.not_run)
+    elif found.not_run:
         names = escape(", ".join(not_run(analysis.verdicts)))
-        say(f"\nNot run: {count(len(found.not_run), 'reading')}: {names} (why: rebalance-lab claims --json)")
+        say(f"\nNot run: {count(len(found.not_run), 'reading')}: {names} (why: rebalance-lab claims CLAIM)")
 
 
 def _show_claims(verdicts: Sequence[Verdict]) -> None:

@@ -20,6 +20,7 @@ _NAMES_WIDTH = 26
 _KINDS = {
     " <str>": "",
     " <list[Path]>": "",
+    " <list[str]>": "",
     "<int range>": "N",
     "<int>": "N",
     "<float range>": "NUMBER",

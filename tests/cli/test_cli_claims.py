@@ -53,6 +53,30 @@ def test_claims_exit_code(command: CommandLine, monkeypatch, verdicts: tuple[Ver
 
 
 @pytest.mark.parametrize(
+    ("names", "code", "shown"),
+    [
+        (["z10"], 0, ["Z10"]),
+        (["E1", "Z10"], 2, ["Z10", "E1"]),
+        (["E1"], 2, ["E1"]),
+        (["E1", "Z7b"], 1, ["E1", "Z7b"]),
+    ],
+)
+def test_claims_by_name(command: CommandLine, monkeypatch, names: list[str], code: int, shown: list[str]) -> None:
+    """The others count for nothing. One that was not run is unknown, with the reason."""
+    found = analysis(REPRODUCED, UNKNOWN, NOT_RUN, DESCRIBED, SHIPPED)
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: found)
+    ended = command("claims", *names)
+    assert ended.code == code
+    assert {line.split()[0] for line in ended.out.splitlines() if line[:1] in {"Z", "E"}} - {"Each"} == set(shown)
+    assert ("no scenario yet" in ended.out) == ("E1" in shown)
+    assert list(command("claims", *names, "--json").json) == shown
+
+
+def test_a_claim_that_does_not_exist(command: CommandLine) -> None:
+    assert "there is no claim E77" in command.refused("claims", "E77")
+
+
+@pytest.mark.parametrize(
     ("missing", "told"),
     [
         ({"left_out": (LeftOut("t1", "t1/trial.json cannot be read"),)}, "t1: t1/trial.json cannot be read"),
