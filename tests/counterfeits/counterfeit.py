@@ -36,7 +36,7 @@ class Counterfeit:
     world: str
     false: Callable[[int], History]
     honest: Callable[[int], History]
-    seeds: int = 3
+    seeds: int = 2
 
     @property
     def name(self) -> str:
