@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 from ledger_conditions import holds
@@ -48,8 +49,11 @@ def planned(world: str, rules: set[str]) -> dict[tuple[str, str], list[Planned]]
     return found
 
 
-OURS = {*ALL, *BROKERS} - {REAL}
-PLANS = {"live": planned(LIVE, {*OURS, REAL}), "simulated": planned(SIMULATED, OURS)}
+@cache
+def all_planned() -> dict[str, dict[tuple[str, str], list[Planned]]]:
+    """By world. Thousands of plans take seconds, which no collection of other tests should pay."""
+    ours = {*ALL, *BROKERS} - {REAL}
+    return {"live": planned(LIVE, {*ours, REAL}), "simulated": planned(SIMULATED, ours)}
 
 
 def seen(world: str, found: list[Planned]) -> int:
@@ -75,7 +79,7 @@ def test_a_reading_has_the_trials_and_controls_that_it_needs(which: tuple[str, s
     assert run is not None and reading.rules is not None
     minimum = needed(run, quantifier_of(claim, reading), reading.expected)
     conditions = (*run.conditions, *reading.conditions)
-    for world, wanted in PLANS.items():
+    for world, wanted in all_planned().items():
         of_these = wanted[run.scenario, reading.rules]
         found = [each for each in of_these if all(holds(each.parameters, one) for one in conditions)]
         least = getattr(minimum, world)
