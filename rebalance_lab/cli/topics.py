@@ -18,6 +18,8 @@ from rebalance_lab.client.retries import with_retries
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.wire.kafka.config_kinds import ConfigSource, Operation, ResourceType
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rebalance_lab.wire.kafka.messages.delete_topics import DeleteTopicsRequest
 from rebalance_lab.wire.kafka.messages.describe_configs import (
@@ -34,6 +36,18 @@ from rebalance_lab.wire.kafka.messages.metadata import MetadataResponseTopic
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 
+AlterOption = Annotated[
+    str | None, typer.Option("--alter", help="Change a topic's settings, or add partitions.", metavar="TOPIC")
+]
+PartitionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--partitions",
+        help="Number of partitions; with --alter, the new one. Default: the brokers'.",
+        min=1,
+        max=MOST_PARTITIONS,
+    ),
+]
 ConfigOption = Annotated[
     list[str] | None,
     typer.Option("--config", help="With --create or --alter: a setting, by Kafka's name.", metavar="NAME=VALUE"),
@@ -64,15 +78,12 @@ def topics(
     describe: Annotated[
         str | None, typer.Option("--describe", help="Who leads a topic, and its settings.", metavar="TOPIC")
     ] = None,
-    alter: Annotated[str | None, typer.Option("--alter", help="Change a topic's settings.", metavar="TOPIC")] = None,
+    alter: AlterOption = None,
     reassign: ReassignOption = None,
     to: ToOption = None,
     cancel: CancelOption = False,
     list_all: Annotated[bool, typer.Option("--list", help="List all topics.")] = False,
-    partitions: Annotated[
-        int | None,
-        typer.Option("--partitions", help="Number of partitions. Default: the brokers'.", min=1, max=MOST_PARTITIONS),
-    ] = None,
+    partitions: PartitionsOption = None,
     replication: Annotated[
         int | None,
         typer.Option("--replication", help="Number of replicas. Default: the brokers'.", min=1, max=MOST_REPLICAS),
@@ -104,10 +115,11 @@ def topics(
     if fixture:
         _write_fixture(zookeeper, create, partitions, brokers, as_json=as_json)
         return
+    altered = _altered(alter, partitions, settings, created=create is not None)
     if bootstrap is None:
         raise Failure("--bootstrap is missing; without brokers, --create with --fixture and --zookeeper writes znodes")
     new = _NewTopic(create, partitions or -1, replication or -1) if create is not None else None
-    work = _work(new, delete, describe, alter, moved, settings, timeout_ms, as_json=as_json)
+    work = _work(new, delete, describe, altered, moved, settings, timeout_ms, as_json=as_json)
     with_cluster(bootstrap, work, timeout_ms=timeout_ms)
 
 
@@ -122,6 +134,33 @@ class _NewTopic:
 
 #: name -> the value that it gets; None for the brokers' default.
 Settings = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Altered:
+    """`partitions`: how many the topic is to have; None leaves them."""
+
+    name: str
+    partitions: int | None
+    settings: Settings
+
+
+#: Why a topic never gets fewer partitions (claim P3).
+WHY_NOT_FEWER = (
+    "Kafka never removes partitions: if they were deleted, their messages would be lost; in other partitions, these "
+    "would stand behind newer ones of their keys; and to keep the order, the whole topic would have to be written anew"
+)
+
+
+def _altered(name: str | None, partitions: int | None, settings: Settings, *, created: bool) -> _Altered | None:
+    """Raises Failure for options that do not go together."""
+    if name is None:
+        if partitions is not None and not created:
+            raise Failure("--partitions goes with --create or --alter")
+        return None
+    if not settings and partitions is None:
+        raise Failure("--alter needs --config, --delete-config or --partitions")
+    return _Altered(name, partitions, settings)
 
 
 def _settings(
@@ -141,8 +180,6 @@ def _settings(
     both = sorted(found.keys() & set(delete_config or ()))
     if both:
         raise Failure(f"{both[0]} is both in --config and in --delete-config")
-    if alter is not None and not (found or delete_config):
-        raise Failure("--alter needs --config or --delete-config")
     return {**found, **dict.fromkeys(delete_config or ())}
 
 
@@ -150,7 +187,7 @@ def _work(
     create: _NewTopic | None,
     delete: str | None,
     describe: str | None,
-    alter: str | None,
+    alter: _Altered | None,
     moved: Reassign | None,
     settings: Settings,
     timeout_ms: int,
@@ -167,8 +204,8 @@ def _work(
             await topics.delete(delete)
             print_json({"deleted": delete}) if as_json else print(f"deleted topic {delete}")
         elif alter is not None:
-            await topics.alter(alter, settings)
-            print_json({"altered": alter}) if as_json else print(f"altered topic {alter}")
+            await topics.alter(alter)
+            print_json({"altered": alter.name}) if as_json else print(f"altered topic {alter.name}")
         elif moved is not None:
             await moved.work(client, live, timeout_ms, as_json=as_json)
         elif describe is not None:
@@ -211,7 +248,25 @@ class _Topics:
         request = DeleteTopicsRequest(topic_names=(topic,), timeout_ms=self._timeout_ms)
         await self._change(topic, lambda: self._client.ask_controller(request), lambda answer: answer.responses)
 
-    async def alter(self, topic: str, settings: Settings) -> None:
+    async def alter(self, topic: _Altered) -> None:
+        """Raises Failure for fewer partitions than now. Then the settings stay as they are, too."""
+        if topic.partitions is not None:
+            await self._grow(topic.name, topic.partitions)
+        if topic.settings:
+            await self._alter_settings(topic.name, topic.settings)
+
+    async def _grow(self, topic: str, partitions: int) -> None:
+        wanted = CreatePartitionsTopic(name=topic, count=partitions, assignments=None)
+        request = CreatePartitionsRequest(topics=(wanted,), timeout_ms=self._timeout_ms, validate_only=False)
+        try:
+            await self._change(topic, lambda: self._client.ask_controller(request), lambda answer: answer.results)
+        except RefusedByBroker as error:
+            fewer = error.code is ErrorCode.INVALID_PARTITIONS
+            if fewer and partitions < len((await self.described(topic)).partitions):
+                raise Failure(f"{error}; {WHY_NOT_FEWER}") from error
+            raise
+
+    async def _alter_settings(self, topic: str, settings: Settings) -> None:
         changes = tuple(
             AlterableConfig(
                 name=name, config_operation=Operation.DELETE if value is None else Operation.SET, value=value

@@ -20,6 +20,20 @@ def _gone(pid: int) -> bool:
     return False
 
 
+def it_grows_and_never_shrinks(command: CommandLine, bootstrap: list[str]) -> None:
+    command("topics", *bootstrap, "--create", "grows", "--partitions", 2)
+    alter = ("topics", *bootstrap, "--alter", "grows", "--partitions")
+    assert command(*alter, 4).out == "altered topic grows\n"
+    refused = command.refused(*alter, 3, "--config", "retention.ms=5")
+    assert "Topic currently has 4 partitions, which is higher than the requested 3." in refused
+    assert "their messages would be lost" in refused
+    assert "Topic already has 4 partitions" in (same := command.refused(*alter, 4))
+    assert "lost" not in same
+    grown = command("topics", *bootstrap, "--describe", "grows", "--json").json
+    assert (len(grown["partitions"]), grown["settings"]) == (4, {})
+    command("topics", *bootstrap, "--delete", "grows")
+
+
 @pytest.mark.slow
 def test_records_are_there_again_at_the_next_start(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -47,6 +61,7 @@ def test_records_are_there_again_at_the_next_start(
         assert {each["leader"] for each in described["partitions"]} == {1, 2}
         assert described["settings"] == {"retention.ms": "-1", "segment.ms": "9000"}
         assert command("topics", *bootstrap, "--describe", "t").out.endswith("retention.ms=-1\nsegment.ms=9000\n")
+        it_grows_and_never_shrinks(command, bootstrap)
         lines = "".join(f"key{each}:{each}\n" for each in range(1200))
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         written = command(
@@ -111,7 +126,8 @@ def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
         (["topics", "--reassign", "t", "--to", "x=1"], "x is not the number of a partition"),
         (["topics", "--reassign", "t", "--to", "0=1,b"], "'b' is not the id of a broker"),
         (["topics", "--reassign", "t", "--to", "0"], "write it as key=value"),
-        (["topics", "--alter", "t"], "--alter needs --config or --delete-config"),
+        (["topics", "--alter", "t"], "--alter needs --config, --delete-config or --partitions"),
+        (["topics", "--list", "--partitions", "3"], "--partitions goes with --create or --alter"),
         (["topics", "--list", "--config", "a=b"], "--config goes with --create or --alter"),
         (["topics", "--create", "t", "--delete-config", "a"], "--delete-config goes with --alter"),
         (["topics", "--alter", "t", "--config", "a"], "--config a: write it as key=value"),
