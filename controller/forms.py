@@ -12,10 +12,16 @@
 | reads of state znodes | one request each | the same | multi-reads (the lab's own; Kafka: one request each) |
 | topic of which a state has been deleted | is never deleted | the same | is deleted (from 2.0 on) |
 | topic of which only settings are left, at failover | they stay, and the request | its deletion is ended | the same |
+| topic that grows while it is deleted | its znode stays so | the same | is written back (from 2.0 on) |
+| replicas in one StopReplica request | one | one; the first request names none | all (from 2.3 on) |
+| request to reassign, written over another | is taken up | is not seen | the same |
+| what stays of it if a part is done | the rest of what was read | the rest of what is known | as 0.8.2 (from 2.4 on) |
+| new replica on a dead broker | is refused to a tool (up to 0.9) | is waited for | the same |
 
 Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), in `KafkaController` and
-`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), in `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0) and in
-`org.I0Itec.zkclient.ZkClient` (0.3). What they decide is otherwise the same here: `controller.machine`, as in 3.9.1.
+`kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), in `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0), in `ControllerChannelManager`
+(0.8.2.2, 1.1.1, 2.2.2, 2.3.1) and in `org.I0Itec.zkclient.ZkClient` (0.3). What they decide is otherwise the same here:
+`controller.machine`, as in 3.9.1.
 """
 
 from __future__ import annotations
@@ -73,3 +79,38 @@ class ControllerForm(StrEnum):
         that it has never set (`PartitionStateMachine.deregisterPartitionChangeListener`), and its thread for deletions
         ends; here it only lets the request be."""
         return self is not ControllerForm.V0_8_2
+
+    @property
+    def undoes_growth_in_deletion(self) -> bool:
+        """Whether partitions that are added to a topic that is being deleted are taken out of its znode, as from 2.0 on
+        (KAFKA-6612). Otherwise the next controller finds them, without a state."""
+        return self is ControllerForm.V2_1
+
+    @property
+    def groups_stops(self) -> bool:
+        """Whether one StopReplica request names all replicas that a broker stops, as from 2.3 on (KAFKA-8294)."""
+        return self is ControllerForm.V2_1
+
+    @property
+    def stops_nothing_first(self) -> bool:
+        """Whether a StopReplica request goes first that names no replica. From 1.1 to 2.2 it is meant for all that need
+        no answer, but all ask for one (`ControllerBrokerRequestBatch.sendRequestsToBrokers`)."""
+        return self is ControllerForm.V1_1
+
+    @property
+    def sees_rewritten_requests(self) -> bool:
+        """Whether a controller is told of a request to reassign that is written over another, as up to 1.0
+        (`PartitionsReassignedListener`). It leaves alone what is being reassigned already."""
+        return self is ControllerForm.V0_8_2
+
+    @property
+    def trims_what_it_knows(self) -> bool:
+        """Whether a controller writes what it knows of a request to reassign when a part is done, as from 1.1 to 2.3,
+        and not what it has read just before."""
+        return self is ControllerForm.V1_1
+
+    @property
+    def refuses_dead_targets(self) -> bool:
+        """Whether a tool's request is refused for a partition that is to get a replica on a dead broker, as up to 0.9
+        (`KafkaController.initiateReassignReplicasForTopicPartition`)."""
+        return self is ControllerForm.V0_8_2

@@ -74,6 +74,7 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
+        self._form = settings.form
         self._orders_first = settings.orders_before_metadata
         self._elects_anew = settings.bug is ControllerBug.ELECTS_ANEW
         self._elections = Elections(
@@ -90,9 +91,7 @@ class ControllerMachine:
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
         imbalance = settings.imbalance or Imbalance()
         self._wanted = WantedElections(self.cluster, self._elections, percentage=imbalance.percentage)
-        self._reassignments = Reassignments(
-            self.cluster, epoch, self._elections, self._batch, awaits_deletion=settings.awaits_deletion
-        )
+        self._reassignments = Reassignments(self.cluster, epoch, self._elections, self._batch, settings)
         self._deletions = Deletions(self.cluster, self._elections, self._batch, settings)
 
     @singledispatchmethod
@@ -288,8 +287,10 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: TopicsRead) -> list[Instruction]:
-        """Elect leaders for new topics and for new partitions of known ones. A topic never loses partitions."""
+        """Elect leaders for new topics and for new partitions of known ones. A topic never loses partitions. Those that
+        are added to one that is being deleted are taken out again, if the form does so (KAFKA-6612)."""
         cluster = self.cluster
+        undone: list[Instruction] = []
         for gone in [each for each in cluster.topics if each not in read.topics]:
             self._forget(gone)
         new: list[TopicPartition] = []
@@ -299,12 +300,14 @@ class ControllerMachine:
                 cluster.topics[name] = topic
             elif name not in cluster.deleting:
                 cluster.topics[name] = replace(known, replicas={**topic.replicas, **known.replicas})
+            elif self._form.undoes_growth_in_deletion and not topic.replicas.keys() <= known.replicas.keys():
+                undone.append(self._reassignments.written_as_known(name))
             new += [each for each in cluster.partitions(name) if each not in cluster.states]
         cluster.change(new, PartitionState.NEW)
         replicas = [Replica(each, broker) for each in new for broker in cluster.replicas(each)]
         cluster.change_replicas(replicas, ReplicaState.NEW)
         cluster.change_replicas(replicas, ReplicaState.ONLINE)  # as in the original: those of dead brokers, too
-        return self._elections.elect()
+        return [*undone, *self._elections.elect()]
 
     # -- elections --------------------------------------------------------------------------
 
@@ -423,4 +426,4 @@ class ControllerMachine:
         )
 
     def _batch(self) -> RequestBatch:
-        return RequestBatch(self.cluster, self._controller_id, self._epoch)
+        return RequestBatch(self.cluster, self._controller_id, self._epoch, self._form)

@@ -13,6 +13,9 @@ more, and nobody asks again. With `awaits_deletion` the reassignment ends only o
 that is gone waits for its return, as the deletion of a topic does. Until then a client's request is refused, also one
 to cancel, and a tool's waits.
 
+A new replica on a dead broker is refused to a client, and waited for if a tool asks. Until the broker comes, a tool
+refuses all other requests, because the first is still there. With `refuses_dead_targets` it is refused to a tool, too.
+
 A new controller first goes on with what has begun, then with a tool's request. In Kafka it is the other way round: if
 the old replicas are out of the ISR already, another request has the new ones deleted, which are the only ones in sync.
 And leaders are elected while a partition is reassigned although its topic is to be deleted; in Kafka neither ends then.
@@ -30,6 +33,7 @@ from controller.cluster import Assignment, Cluster, Replica, Stored, was_written
 from controller.elections import Elections, Strategy
 from controller.leader_election import LeaderAndIsr, without_replicas
 from controller.request_batch import RequestBatch
+from controller.settings import ControllerSettings
 from controller.states import ReassignmentStep, ReplicaState, check_reassignment
 from controller.stimuli import (
     AnswerListing,
@@ -68,8 +72,7 @@ _BUSY = frozenset(ReassignmentStep) - {
 
 
 class Reassignments:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests. `awaits_deletion`: old replicas
-    are waited for until they are deleted."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests."""
 
     def __init__(
         self,
@@ -77,10 +80,10 @@ class Reassignments:
         epoch: int,
         elections: Elections,
         batch: Callable[[], RequestBatch],
-        *,
-        awaits_deletion: bool,
+        settings: ControllerSettings,
     ) -> None:
-        self._awaits_deletion = awaits_deletion
+        self._awaits_deletion = settings.awaits_deletion
+        self._refuses_dead = settings.refuses_dead_targets or settings.form.refuses_dead_targets
         self._cluster = cluster
         self._epoch = epoch
         self._elections = elections
@@ -119,7 +122,7 @@ class Reassignments:
         self, partition: TopicPartition, target: tuple[int, ...] | None, *, validated: bool
     ) -> Assignment | Rejected:
         """Its assignment with both, or why it is refused. `validated`: check the target, as for a client. A tool
-        has checked its own."""
+        has checked its own, but not whether brokers are live."""
         cluster = self._cluster
         known = cluster.assignment(partition) if partition in cluster.states else Assignment(())
         if self.step(partition) is ReassignmentStep.DELETING:
@@ -132,7 +135,7 @@ class Reassignments:
         found = known.reassigned_to(target)
         why = _invalid(target) if validated or not target else None
         missing = [each for each in found.adding if each not in cluster.live]
-        if why is None and validated and missing:
+        if why is None and (validated or self._refuses_dead) and missing:
             live = ", ".join(map(str, sorted(cluster.live)))
             why = f"brokers {', '.join(map(str, missing))} are not live; {live} are"
         if why is not None:
@@ -427,6 +430,10 @@ class Reassignments:
     ) -> list[Instruction]:
         self._writing.update(states)
         return [WriteStates(states, of)] if states else []
+
+    def written_as_known(self, topic: str) -> Instruction:
+        """A topic's znode is to hold what the controller knows, and not what others have added."""
+        return self._write(topic, {})
 
     def _write(self, topic: str, changed: Mapping[int, Assignment]) -> Instruction:
         """What is known of other partitions may be ahead of the znode: they are not at their end yet."""

@@ -48,7 +48,7 @@ from controller.stimuli import (
     WriteAssignments,
     WriteStates,
 )
-from controller.writes import Writes
+from controller.writes import Targets, Writes
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.wire import paths
@@ -133,7 +133,8 @@ class Reign:
         self._channels = channels
         self._report = report
         self._knows = knows
-        self._reassignment_czxid: int | None = None
+        self._request_seen: int | None = None  # the zxid of the request to reassign that was read last
+        self._requested: Targets = {}
         self._events: Mailbox[str | Stimulus | ControllerMoved] = Mailbox("events of the controller", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
 
@@ -222,9 +223,23 @@ class Reign:
             case DropIsrReports():
                 await self._writes.drop_isr_reports(instruction.reports)
             case TrimReassignment():
-                await self._writes.trim(await self._targets(), instruction.dropped)
+                await self._trim(instruction.dropped)
             case _:
                 assert_never(instruction)
+
+    async def _trim(self, dropped: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+        """Drop what is done from a request to reassign partitions."""
+        keeps, done = self._settings.keeps_requests, False
+        while not done:
+            if self._settings.form.trims_what_it_knows and not keeps:
+                wanted, version = self._requested, -1
+            else:
+                wanted, version = await self._targets()
+            left = {
+                each: its for each, its in wanted.items() if each not in dropped or dropped[each] not in (None, its)
+            }
+            self._requested = left
+            done = len(left) == len(wanted) or await self._writes.trim(left, version if keeps else -1)
 
     # -- reads ------------------------------------------------------------------------------
 
@@ -374,22 +389,36 @@ class Reign:
     async def _reassignment(self) -> ReassignmentRead | None:
         """What the znode asks for; None if it is not there, or has been read. One that cannot be
         read stays; in Kafka until the next reassignment ends or a client asks for one, because nothing is left of it
-        then. As in Kafka 1.1 to 3.9, a request that is written over another is not seen."""
+        then. A request that is written over another is only seen in some forms, or with `keeps_requests`."""
         there = await self._client.ask(lambda session: session.exists(REASSIGNMENT, watch=True))
         self._watch(REASSIGNMENT, there)
-        if there.value is None or there.value.czxid == self._reassignment_czxid:
+        stat, rewritten = there.value, self._settings.keeps_requests or self._settings.form.sees_rewritten_requests
+        if stat is None or self._request_seen == (stat.mzxid if rewritten else stat.czxid):
             return None
-        self._reassignment_czxid = there.value.czxid
-        return ReassignmentRead(await self._targets())
+        self._request_seen = stat.mzxid if rewritten else stat.czxid
+        self._requested, _ = await self._targets()
+        if not rewritten:
+            return ReassignmentRead(self._requested)
+        new = {each: target for each, target in self._requested.items() if not self._under_way(each, target)}
+        return ReassignmentRead(new) if new else None
 
-    async def _targets(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """What the znode asks for; nothing if it is not there or cannot be read."""
+    def _under_way(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
+        """Whether a partition is being reassigned: with `keeps_requests` to these replicas, as the later request
+        counts."""
+        cluster = self._machine.cluster
+        if partition not in cluster.reassigning:
+            return False
+        return not self._settings.keeps_requests or cluster.assignment(partition).target == target
+
+    async def _targets(self) -> tuple[Targets, int]:
+        """What the znode asks for, and its version; nothing if it is not there or cannot be read."""
         for _, node in _there([REASSIGNMENT], await self._client.ask_all([_get(REASSIGNMENT)])):
             try:
-                return {TopicPartition(*each): target for each, target in read_reassignment(node.data).items()}
+                targets = {TopicPartition(*each): target for each, target in read_reassignment(node.data).items()}
+                return targets, node.stat.version
             except KafkaException as error:
                 self._report("log", {"message": f"no partition is reassigned: {error}"})
-        return {}
+        return {}, -1
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
         """With a watch on each, if leaders write them themselves in this broker's protocol. In a cluster of two

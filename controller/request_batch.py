@@ -7,7 +7,7 @@ sent in the last versions before topic ids, so they do not say that a leader is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -15,6 +15,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from controller.cluster import Cluster
+from controller.forms import ControllerForm
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, PLAINTEXT
 from rebalance_lab.wire.kafka.messages.leader_and_isr import (
@@ -52,11 +53,12 @@ class Send:
 
 @dataclass(slots=True)
 class RequestBatch:
-    """What is to be sent, until `requests` is asked for. `epoch`: the controller's."""
+    """What is to be sent, until `requests` is asked for. `epoch`, `form`: the controller's."""
 
     cluster: Cluster
     controller_id: int
     epoch: int
+    form: ControllerForm = ControllerForm.V2_1
     _leaderships: dict[int, dict[TopicPartition, bool]] = field(default_factory=dict)
     _stops: dict[int, dict[TopicPartition, bool]] = field(default_factory=dict)
     _informed: dict[int, None] = field(default_factory=dict)
@@ -89,7 +91,7 @@ class RequestBatch:
         live = self.cluster.brokers
         led = self._leadership_requests([each for each in self._leaderships if each in live])
         informed = self._metadata_requests([each for each in self._informed if each in live])
-        stopped = [Send(each, self._stop_replica(each)) for each in self._stops if each in live]
+        stopped = [Send(each, request) for each in self._stops if each in live for request in self._stop_requests(each)]
         return [*led, *informed, *stopped]
 
     # -- LeaderAndIsr -----------------------------------------------------------------------
@@ -214,8 +216,14 @@ class RequestBatch:
 
     # -- StopReplica ------------------------------------------------------------------------
 
-    def _stop_replica(self, broker: int) -> StopReplicaRequest:
+    def _stop_requests(self, broker: int) -> list[StopReplicaRequest]:
         partitions = self._stops[broker]
+        if self.form.groups_stops:
+            return [self._stop_replica(broker, partitions)]
+        nothing = [self._stop_replica(broker, {})] if self.form.stops_nothing_first else []
+        return [*nothing, *(self._stop_replica(broker, {each: its}) for each, its in partitions.items())]
+
+    def _stop_replica(self, broker: int, partitions: Mapping[TopicPartition, bool]) -> StopReplicaRequest:
         return StopReplicaRequest(
             controller_id=self.controller_id,
             controller_epoch=self.epoch,

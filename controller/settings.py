@@ -50,10 +50,12 @@ class ControllerSettings:
     no form. `selection`: the release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`.
     `election_read_back`, if False: a broker of form 2.1 whose election is refused takes another one for the controller,
     without asking whether the refused transaction is its own, sent again (KAFKA-13407).
-    `awaits_deletion`: see `controller.reassignments`. `keeps_additions`: see `controller.writes`. `elects_batch_again`:
-    see `controller.elections`. `orders_before_metadata`: a new controller tells brokers of leaders before it tells them
-    who is live, as up to 0.10.1 (KAFKA-4443). `broker_epochs`: lives of one broker are told apart, as from 2.2 on.
-    `leaders_write_isrs`: in the protocol of this broker, as up to 2.6. `bug`: a mistake that is planted."""
+    `awaits_deletion`, `refuses_dead_targets`: see `controller.reassignments`; the form may refuse them as well.
+    `keeps_additions`: see `controller.writes`. `keeps_requests`: a request to reassign that is written over another is
+    taken up, and never overwritten, in any form. `elects_batch_again`: see `controller.elections`.
+    `orders_before_metadata`: a new controller tells brokers of leaders before it tells them who is live, as up to
+    0.10.1 (KAFKA-4443). `broker_epochs`: lives of one broker are told apart, as from 2.2 on. `leaders_write_isrs`: in
+    the protocol of this broker, as up to 2.6. `bug`: a mistake that is planted."""
 
     unclean_default: bool = False
     deletes_topics: bool = True
@@ -64,7 +66,9 @@ class ControllerSettings:
     isr_read_back: bool = False
     election_read_back: bool = True
     awaits_deletion: bool = False
+    refuses_dead_targets: bool = False
     keeps_additions: bool = False
+    keeps_requests: bool = False
     elects_batch_again: bool = False
     orders_before_metadata: bool = False
     broker_epochs: bool = True

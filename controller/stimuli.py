@@ -344,7 +344,7 @@ class WriteStates:
 @dataclass(frozen=True, slots=True)
 class WriteAssignments:
     """Write a topic's znode, whatever it holds: `after`, in which these assignments have changed. Then report
-    AssignmentsWritten."""
+    AssignmentsWritten. None has changed if partitions that others have added are taken out again."""
 
     topic: str
     after: Topic

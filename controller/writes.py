@@ -33,6 +33,9 @@ from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode
 from rebalance_lab.world.ports import Create, Delete, Set, Stat, WriteOperation, WriteResult
 from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient
 
+#: The replicas that a request to reassign partitions asks for.
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+
 #: States in one multi. Kafka writes one state in a multi: 10,000 of them take several times as long.
 WRITTEN_TOGETHER = 500
 
@@ -94,7 +97,8 @@ class Writes:
         `keeps_additions` is set."""
         topic, path = wanted.after, topic_path(wanted.topic)
         while True:
-            added, version = await self._added(wanted) if self._keeps_additions else ({}, -1)
+            keeps = self._keeps_additions and wanted.changed
+            added, version = await self._added(wanted) if keeps else ({}, -1)
             payload = assignment_payload(
                 {**added, **topic.replicas},
                 topic.topic_id if any(topic.topic_id) else None,
@@ -121,24 +125,16 @@ class Writes:
             return {}, node.stat.version
         return {each: its for each, its in there.items() if each not in wanted.after.replicas}, node.stat.version
 
-    async def trim(
-        self, wanted: Mapping[TopicPartition, tuple[int, ...]], dropped: Mapping[TopicPartition, tuple[int, ...] | None]
-    ) -> None:
-        """Drop what is done from a request to reassign partitions, and delete it if nothing is left. What was written
-        over it since it was read is overwritten, as in the original."""
-        left = {
-            each: target
-            for each, target in wanted.items()
-            if each not in dropped or dropped[each] not in (None, target)
-        }
-        if len(left) == len(wanted):
-            return
+    async def trim(self, left: Targets, version: int = -1) -> bool:
+        """Write what is left of a request to reassign partitions, and delete it if nothing is. Returns False if the
+        znode has another version than this; with -1 what was written over it since it was read is overwritten, as in
+        the original."""
         if not left:
-            await self.delete(REASSIGNMENT)
-            return
-        (answer,) = await self._fenced([Set(REASSIGNMENT, reassignment_payload(left.items()))])
-        if answer.error is not None and not isinstance(answer.error, NoNode):
+            return await self.delete(REASSIGNMENT, version)
+        (answer,) = await self._fenced([Set(REASSIGNMENT, reassignment_payload(left.items()), version)])
+        if answer.error is not None and not isinstance(answer.error, BadVersion | NoNode):
             raise answer.error
+        return not isinstance(answer.error, BadVersion)
 
     async def drop_isr_reports(self, names: Sequence[str]) -> None:
         """Delete these reports of leaders."""
@@ -151,17 +147,18 @@ class Writes:
         await self.delete(topic_config_path(topic))
         await self.delete(f"{DELETE_TOPICS}/{topic}")
 
-    async def delete(self, path: str) -> None:
-        """A znode and all below it. What is gone already is fine."""
+    async def delete(self, path: str, version: int = -1) -> bool:
+        """A znode and all below it. What is gone already is fine. Returns False if it has another version than this."""
         try:
             children = (await self._client.ask(lambda session: session.children(path))).value.names
         except NoNode:
-            return
+            return True
         for each in children:
             await self.delete(f"{path}/{each}")
-        (answer,) = await self._fenced([Delete(path)])
-        if answer.error is not None and not isinstance(answer.error, NoNode):
+        (answer,) = await self._fenced([Delete(path, version)])
+        if answer.error is not None and not isinstance(answer.error, BadVersion | NoNode):
             raise answer.error
+        return not isinstance(answer.error, BadVersion)
 
     async def _fenced(self, operations: Sequence[WriteOperation], *, together: int = 1) -> list[Answer[WriteResult]]:
         """Raises ControllerMoved if another controller has been elected since, unless the reign has no fence."""

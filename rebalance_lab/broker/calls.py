@@ -121,6 +121,8 @@ class BrokerConfig:
     lab_election_read_back: bool = True
     lab_reassignment_awaits_deletion: bool = False
     lab_reassignment_keeps_additions: bool = False
+    lab_reassignment_keeps_requests: bool = False
+    lab_reassignment_refuses_dead_targets: bool = False
     lab_elects_batch_again: bool = False
     lab_orders_before_metadata: bool = False
     lab_leaders_from_metadata: bool = False
@@ -193,6 +195,8 @@ class BrokerConfig:
             election_read_back=self.lab_election_read_back,
             awaits_deletion=self.lab_reassignment_awaits_deletion,
             keeps_additions=self.lab_reassignment_keeps_additions,
+            keeps_requests=self.lab_reassignment_keeps_requests,
+            refuses_dead_targets=self.lab_reassignment_refuses_dead_targets,
             elects_batch_again=self.lab_elects_batch_again,
             orders_before_metadata=self.lab_orders_before_metadata,
             broker_epochs=self.lab_broker_epochs,

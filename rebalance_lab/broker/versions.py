@@ -162,5 +162,5 @@ def _ungrouped_stops(request: StopReplicaRequest) -> list[StopReplicaRequest]:
     return [
         replace(request, topic_states=(), delete_partitions=deletes, ungrouped_partitions=tuple(them))
         for deletes, them in by_deletion.items()
-        if them
+        if them or (not deletes and not request.topic_states)  # one that names no replica
     ]

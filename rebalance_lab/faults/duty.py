@@ -7,6 +7,7 @@ what there is before it, and what it is to bring about.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -23,6 +24,7 @@ from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.wire.cluster import assignment_payload, preferred_election_payload, reassignment_payload
 from rebalance_lab.wire.paths import DELETE_TOPICS, PREFERRED_ELECTION, REASSIGNMENT, topic_path
+from rebalance_lab.world.errors import NodeExists
 
 DUTY_ASKED = FaultKind(
     name=DUTY,
@@ -58,6 +60,9 @@ RETENTION_MS = "86400000"
 #: How long the cluster may take to become what a duty wants, once everything is healed.
 SETTLE_MS = 20_000
 
+#: How long a tool waits that was refused; how often an inspector looks for what a controller has begun.
+REFUSED_MS, LOOKS = 500, 100
+
 
 class Duty(StrEnum):
     """What the controller is to do."""
@@ -76,15 +81,35 @@ class Duty(StrEnum):
 PEACEFUL = (Duty.CREATE, Duty.DELETE, Duty.GROW, Duty.REASSIGN)
 
 
+class Meanwhile(StrEnum):
+    """What else happens while the controller carries out a duty.
+
+    - NOTHING.
+    - REWRITTEN_EARLY, REWRITTEN_LATE: a tool writes another request over that for a reassignment, before the controller
+      writes for the first time, or before it deletes the request.
+    - DEAD_TARGET: before, a tool has asked for a replica on a dead broker. It asks for the reassignment as soon as that
+      request is gone.
+    - GROWTH: a topic that is being deleted grows while the deletion waits for a dead broker; then the controller dies.
+    """
+
+    NOTHING = "nothing"
+    REWRITTEN_EARLY = "rewritten-early"
+    REWRITTEN_LATE = "rewritten-late"
+    DEAD_TARGET = "dead-target"
+    GROWTH = "growth"
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """`ask`: asks for the duty. `before`, `target`: how the cluster is before it, and is to be after it. `gone`: a
-    broker that the duty takes away; it is started again in the end."""
+    broker that the duty takes away; it is started again in the end. `held`: the operation before which the controller
+    waits for the end of the halt; "" if it does not."""
 
     ask: Callable[[], Awaitable[object]]
     before: Target
     target: Target
     gone: BrokerNode | None = None
+    held: str = ""
 
 
 async def begun(lab: ReplicationLab, asked: Asked) -> None:
@@ -190,8 +215,101 @@ async def _reassign(lab: ReplicationLab, _other: BrokerNode) -> Asked:
     after: Partitions = {0: (second, third), 1: (third, first)}
     await _created(lab, before)
     await _in_sync(lab, before)
-    payload = reassignment_payload([((SUBJECT, each), target) for each, target in after.items()])
+    payload = _request(after)
     return Asked(lambda: lab.create_znode(REASSIGNMENT, payload), _target(lab, before), _target(lab, after))
+
+
+async def _rewritten(lab: ReplicationLab, held: str) -> Asked:
+    """The request is for one partition, and the one that is written over it for another as well."""
+    first, second, third = _ids(lab)
+    before: Partitions = {0: (first, second), 1: (second, third)}
+    after: Partitions = {0: (second, third), 1: (third, first)}
+    await _created(lab, before)
+    await _in_sync(lab, before)
+
+    async def ask() -> None:
+        await lab.create_znode(REASSIGNMENT, _request({0: after[0]}))
+        await lab.halts()
+        await lab.write_znode(REASSIGNMENT, _request(after))
+        await lab.forget_halt()
+
+    return Asked(ask, _target(lab, before), _target(lab, after), held=held)
+
+
+async def _rewritten_early(lab: ReplicationLab, _other: BrokerNode) -> Asked:
+    return await _rewritten(lab, f"set {topic_path(SUBJECT)},")
+
+
+async def _rewritten_late(lab: ReplicationLab, _other: BrokerNode) -> Asked:
+    return await _rewritten(lab, f"delete {REASSIGNMENT},")
+
+
+async def _dead_target(lab: ReplicationLab, other: BrokerNode) -> Asked:
+    """A partition is to get a replica on a dead broker. The duty is to take a replica of another partition away."""
+    here = _ids(lab, without=other)
+    before: Partitions = {0: here, 1: here}
+    await _created(lab, before)
+    await _in_sync(lab, before)
+    await kill(lab, other)
+    await lab.unregistered(other)
+
+    async def ask() -> None:
+        await lab.create_znode(REASSIGNMENT, _request({0: (here[1], number_of(other.actor))}))
+        await _accepted(lab, _request({1: here[1:]}))
+
+    brokers = replace(_target(lab, before), brokers=here)
+    after: Partitions = {0: here, 1: here[1:]}
+    return Asked(ask, brokers, replace(_target(lab, after), brokers=here), other)
+
+
+async def _accepted(lab: ReplicationLab, request: bytes) -> None:
+    """Ask for a reassignment until no other is in the way, or for long enough, as `ReassignPartitionsCommand` does not:
+    it is refused while the znode is there."""
+    for _ in range(SETTLE_MS // REFUSED_MS):
+        with suppress(NodeExists):
+            await lab.create_znode(REASSIGNMENT, request)
+            return
+        await lab.sleep_ms(REFUSED_MS)
+
+
+async def _growth(lab: ReplicationLab, other: BrokerNode) -> Asked:
+    """The controller has begun to delete the topic once brokers tell clients no more of it."""
+    partitions = await _topic(lab)
+    await kill(lab, other)
+    await lab.unregistered(other)
+    controller = await lab.controlled()
+
+    async def ask() -> None:
+        await lab.create_znode(f"{DELETE_TOPICS}/{SUBJECT}")
+        await _forgotten(lab)
+        await lab.write_znode(topic_path(SUBJECT), assignment_payload(_rotated(_ids(lab), 3)))
+        await _looked(lab)
+        await kill(lab, controller)
+        await lab.controlled(not_by=controller)
+        await restart(lab, controller)
+        await restart(lab, other)
+
+    before = replace(_target(lab, partitions), brokers=_ids(lab, without=other))
+    return Asked(ask, before, _target(lab, None))
+
+
+async def _forgotten(lab: ReplicationLab) -> None:
+    """Wait until no broker tells clients of the topic, or for long enough."""
+    for _ in range(LOOKS):
+        told = (await lab.look()).of("metadata")
+        assert isinstance(told, dict)
+        if not any(SUBJECT in its["topics"] for its in told.values()):
+            return
+
+
+async def _looked(lab: ReplicationLab) -> None:
+    """Give the controller time to hear of a change: two looks."""
+    await lab.look()
+    await lab.look()
+
+
+def _request(targets: Partitions) -> bytes:
+    return reassignment_payload([((SUBJECT, each), target) for each, target in targets.items()])
 
 
 def _led_by_others(lab: ReplicationLab, partitions: Partitions) -> bool:
@@ -216,8 +334,19 @@ async def _fails(lab: ReplicationLab, other: BrokerNode) -> Asked:
     return Asked(lambda: kill(lab, other), before, replace(before, brokers=_ids(lab, without=other)), other)
 
 
-#: duty -> prepares it: what there must be before is there when it returns. Given is a broker that does not control.
-PREPARED: Mapping[Duty, Callable[[ReplicationLab, BrokerNode], Awaitable[Asked]]] = {
+#: Prepares a duty: what there must be before is there when it returns. Given is a broker that does not control.
+Prepare = Callable[[ReplicationLab, BrokerNode], Awaitable[Asked]]
+
+#: What else happens -> the duty during which it does, and what prepares both.
+DISTURBED: Mapping[Meanwhile, tuple[Duty, Prepare]] = {
+    Meanwhile.REWRITTEN_EARLY: (Duty.REASSIGN, _rewritten_early),
+    Meanwhile.REWRITTEN_LATE: (Duty.REASSIGN, _rewritten_late),
+    Meanwhile.DEAD_TARGET: (Duty.REASSIGN, _dead_target),
+    Meanwhile.GROWTH: (Duty.DELETE, _growth),
+}
+
+#: duty -> prepares it, if nothing else happens.
+PREPARED: Mapping[Duty, Prepare] = {
     Duty.CREATE: _create,
     Duty.DELETE: _delete,
     Duty.GROW: _grow,

@@ -50,7 +50,7 @@ SETTINGS = {
     ("E3", "orders, brokers that fence"): {"moment": "order"},
     ("E3", "giving up, 1.1 and 0.8.2"): {"moment": "failover", "form": "1.1"},
     ("E3", "giving up, 2.1"): {"moment": "failover"},
-    ("E4", "deletion, 1.1 and 0.8.2"): {"duty": "delete-topic", "form": "1.1", "kill_at": "15"},
+    ("E4", "deletion, 1.1 and 0.8.2"): {"duty": "delete-topic", "form": "1.1", "kill_at": "21"},
     ("E4", "two releases, and a protocol that both know"): {"protocol": "1.1"},
     ("E4", "reassignment"): {"duty": "reassign-partitions", "kill_at": "50"},
     ("E4", "reassignment that awaits deletion"): {"duty": "reassign-partitions", "awaits_deletion": "true"},

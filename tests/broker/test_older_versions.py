@@ -128,6 +128,13 @@ def test_before_version_3_replicas_that_are_deleted_are_stopped_by_a_request_of_
     assert ProtocolVersion.V2_7.messages(request) == [request]
 
 
+def test_a_request_that_stops_no_replica_is_sent_too() -> None:
+    """KAFKA-8294."""
+    request = StopReplicaRequest(controller_id=1, controller_epoch=2, broker_epoch=3, topic_states=())
+    (found,) = list[Any](ProtocolVersion.V1_1.messages(request))
+    assert (found.delete_partitions, found.ungrouped_partitions) == (False, ())
+
+
 def test_answers_to_both_are_one() -> None:
     def answer(topic: str, error: E) -> StopReplicaResponse:
         failed = StopReplicaPartitionError(topic_name=topic, partition_index=0, error_code=error)

@@ -320,6 +320,24 @@ def test_what_a_tool_asks_for_in_vain_is_dropped_and_said() -> None:
     Reassigned().play(story)
 
 
+def test_a_request_that_is_written_over_another_and_seen_counts_more() -> None:
+    """The first one waits for a dead broker. No release of Kafka does this."""
+
+    async def story(stage: Reassigned) -> None:
+        await stage.created("a")
+        stage.kill(4)
+        await stage.written(MOVE)
+        for _ in range(10_000):
+            if (await stage.assignment()).adding_replicas:
+                break
+            await stage.tasks.sleep(5_000)
+        payload = reassignment_payload([(T0, (3, 1))])
+        await stage.zookeeper.ask(lambda session: session.set(REASSIGNMENT, payload))
+        await stage.until_moved((3, 1))
+
+    Reassigned(lab_reassignment_keeps_requests=True).play(story)
+
+
 def test_a_request_that_cannot_be_read_stays() -> None:
     async def story(stage: Reassigned) -> None:
         await stage.created("a")

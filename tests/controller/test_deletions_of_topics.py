@@ -16,6 +16,7 @@ from controller_machine import (
 
 from controller.cluster import Topic
 from controller.forms import ControllerForm
+from controller.request_batch import Send
 from controller.stimuli import (
     BrokersRead,
     DeletionsRead,
@@ -28,8 +29,11 @@ from controller.stimuli import (
     StatesWritten,
     TopicRemoved,
     TopicsRead,
+    WriteAssignments,
 )
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE
+from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 
 
 def test_a_topic_is_removed_when_every_replica_is_deleted() -> None:
@@ -144,3 +148,38 @@ def test_up_to_1_1_a_partition_without_a_state_keeps_its_topic(form: ControllerF
         assert (1, "delete", [(1, -2, True)]) in brief(found)
         assert said == ["partition t-0 is to be deleted, and has no state: its topic stays"]
         assert RemoveTopic("t") not in it.handle(ReplicasDeleted(1, [T1]))
+
+
+@pytest.mark.parametrize("form", ControllerForm)
+def test_up_to_1_1_a_topic_that_is_being_deleted_may_grow(form: ControllerForm) -> None:
+    """KAFKA-6612. This controller leaves the new partition alone; its successor would find it."""
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1)}, brokers=[1], form=form)
+    it.handle(DeletionsRead(["t"]))
+    undone = [WriteAssignments("t", Topic({0: (1, 2)}), {})] if form is ControllerForm.V2_1 else []
+    assert carried_out(it, TopicsRead({"t": Topic({0: (1, 2), 1: (1,)})})) == undone
+    assert set(it.cluster.states) == {T0}
+    assert carried_out(it, TopicsRead({"t": Topic({0: (1, 2)})})) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "requests"),
+    [
+        (ControllerForm.V0_8_2, [[0], [1], [2]]),
+        (ControllerForm.V1_1, [[], [0], [1], [2]]),
+        (ControllerForm.V2_1, [[0, 1, 2]]),
+    ],
+)
+def test_up_to_2_2_each_replica_is_stopped_by_a_request_of_its_own(
+    form: ControllerForm, requests: list[list[int]]
+) -> None:
+    """KAFKA-8294; 0.8.2 groups none either. The form 2.1 groups as 2.3 does."""
+    partitions = [TopicPartition("t", each) for each in range(3)]
+    topic = Topic({each.partition: (1,) for each in partitions})
+    it = running({"t": topic}, {each: stored(1, 1) for each in partitions}, brokers=[1], form=form)
+    sent = [each.request for each in it.handle(DeletionsRead(["t"])) if isinstance(each, Send)]
+    stops = [each for each in sent if isinstance(each, StopReplicaRequest)]
+    named = [
+        [state.partition_index for topic in each.topic_states for state in topic.partition_states] for each in stops
+    ]
+    assert named == requests
+    assert it.handle(ReplicasDeleted(1, partitions)) == [RemoveTopic("t")]

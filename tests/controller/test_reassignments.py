@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from controller_machine import EPOCH, T0, T1, asked, brief, broker, carried_out, running, stored, writes
 
 from controller.cluster import Assignment, Stored, Topic
+from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.states import ReplicaState
@@ -39,7 +42,7 @@ BOTH = Assignment((2, 3, 1), (3,), (1,))
 MOVE = ReassignmentRead({T0: (2, 3)})
 
 
-def before(*isr: int, topic: Topic | None = None, **options: bool) -> ControllerMachine:
+def before(*isr: int, topic: Topic | None = None, **options: bool | ControllerForm) -> ControllerMachine:
     """Partition 0 on brokers 1 and 2, led by 1; brokers 1 to 4 live."""
     states = {T0: stored(1, *(isr or (1, 2)), leader_epoch=5, version=3)}
     return running({"t": topic or Topic({0: (1, 2)})}, states, (1, 2, 3, 4), **options)
@@ -306,3 +309,14 @@ def test_what_a_client_cannot_ask_for(target: tuple[int, ...]) -> None:
     (answer,) = [each for each in found if isinstance(each, AnswerReassignment)]
     assert (why := answer.results[T0]) is not None and why.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert topics(found) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [({}, False), ({"form": ControllerForm.V0_8_2}, True), ({"refuses_dead_targets": True}, True)],
+)
+def test_what_a_tool_asks_of_a_dead_broker(options: dict[str, Any], refused: bool) -> None:
+    """Broker 9 is dead."""
+    found = carried_out(before(**options), ReassignmentRead({T0: (2, 9)}))
+    assert [each for each in found if isinstance(each, TrimReassignment)] == [TrimReassignment({T0: None})] * refused
+    assert topics(found) == [({0: (2, 9, 1)}, {0: (9,)}, {0: (1,)})] * (not refused)

@@ -9,8 +9,9 @@ from controller.cluster import Assignment, Topic
 from controller.election import Elected
 from controller.stimuli import AssignmentsWritten, WriteAssignments
 from controller.writes import Writes
-from rebalance_lab.wire.cluster import read_assignment
-from rebalance_lab.wire.paths import topic_path
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.wire.cluster import read_assignment, reassignment_payload
+from rebalance_lab.wire.paths import REASSIGNMENT, topic_path
 
 #: Partition 0 moves from broker 1 to 2. The controller knows no other partition.
 MOVED = Assignment((2, 1), (2,), (1,))
@@ -73,5 +74,34 @@ def test_what_cannot_be_read_is_written_over() -> None:
         await stage.create(topic_path("t"), b"nonsense")
         await writes(stage, keeps_additions=True).write_assignments(MOVE)
         assert await there(stage) == {0: (2, 1)}
+
+    Stage().play(story)
+
+
+def test_growth_is_undone_even_if_what_others_add_is_kept() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.write_topic("t", {0: (1,), 1: (3,)})
+        undo = WriteAssignments("t", Topic({0: (1,)}), {})
+        assert await writes(stage, keeps_additions=True).write_assignments(undo) == AssignmentsWritten("t", {})
+        assert await there(stage) == {0: (1,)}
+
+    Stage().play(story)
+
+
+@pytest.mark.parametrize("left", [{}, {TopicPartition("t", 0): (1, 2)}])
+def test_what_is_left_of_a_request_is_written_over_one_version_or_any(
+    left: dict[TopicPartition, tuple[int, ...]],
+) -> None:
+    async def story(stage: Stage) -> None:
+        it = writes(stage, keeps_additions=False)
+        await stage.create(REASSIGNMENT, b"request")
+        assert not await it.trim(left, 7)
+        assert await stage.data(REASSIGNMENT) == b"request"
+        assert await it.trim(left)
+        if left:
+            assert await stage.data(REASSIGNMENT) == reassignment_payload(left.items())
+        else:
+            assert not await stage.there(REASSIGNMENT)
+            assert await it.trim(left)  # what is gone is done
 
     Stage().play(story)

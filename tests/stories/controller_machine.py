@@ -51,7 +51,7 @@ def running(
     topics: dict[str, Topic],
     states: dict[TopicPartition, Stored],
     brokers: Iterable[int] = (1, 2),
-    **options: bool | Selection,
+    **options: bool | ControllerForm | Selection,
 ) -> ControllerMachine:
     """A controller that has loaded this, and whose brokers are all live."""
     it = machine(**options)

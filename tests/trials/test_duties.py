@@ -94,19 +94,23 @@ def deleted(kill_at: int, form: str) -> Finding:
     return found["duty_target"]
 
 
-@pytest.mark.parametrize(("form", "without_topic"), [("0.8.2", Outcome.VIOLATED), ("1.1", Outcome.CLEAN)])
-def test_up_to_1_1_a_deletion_that_has_begun_to_remove_states_never_ends(form: str, without_topic: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("form", "first", "without_topic"), [("0.8.2", 16, Outcome.VIOLATED), ("1.1", 19, Outcome.CLEAN)]
+)
+def test_up_to_1_1_a_deletion_that_has_begun_to_remove_states_never_ends(
+    form: str, first: int, without_topic: Outcome
+) -> None:
     """KAFKA-6650. Before these operations all states are there. After them the topic is gone; in 0.8.2 its settings and
-    the request stay."""
-    found = {kill_at: deleted(kill_at, form) for kill_at in (12, 13, 19, 20, 24)}
-    assert {at: each.outcome for at, each in found.items()} == {
-        12: Outcome.CLEAN,
-        13: Outcome.VIOLATED,
-        19: Outcome.VIOLATED,
-        20: without_topic,
-        24: Outcome.CLEAN,
+    the request stay. `first`: in 1.1 there are three StopReplica requests more than in 0.8.2 (KAFKA-8294)."""
+    found = {each: deleted(first + each, form) for each in (-1, 0, 6, 7, 11)}
+    assert {each: finding.outcome for each, finding in found.items()} == {
+        -1: Outcome.CLEAN,
+        0: Outcome.VIOLATED,
+        6: Outcome.VIOLATED,
+        7: without_topic,
+        11: Outcome.CLEAN,
     }
-    assert found[13].why == "delete-topic: the request to delete t2 is still there"
+    assert found[0].why == "delete-topic: the request to delete t2 is still there"
 
 
 def moved(kill_at: int, *, seed: int = 1, awaits_deletion: bool = True) -> tuple[History, dict[str, Finding]]:
@@ -183,6 +187,54 @@ def test_in_the_control_no_broker_goes() -> None:
     as_expected(found)
     with pytest.raises(PlanError, match="duty=broker-fails: in a control no broker goes"):
         make_plan("duties", control=True, settings={"duty": "broker-fails"})
+
+
+#: What is found if nobody sees the second request, or writes over it.
+LOST = "t2 has the replicas {0: (2, 3), 1: (2, 3)}, and should have {0: (2, 3), 1: (3, 1)}"
+ASKED = "/admin/reassign_partitions is still there"
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "form", "cure", "wrong"),
+    [
+        ("rewritten-early", "1.1", {}, LOST),
+        ("rewritten-early", "2.1", {}, ASKED),
+        ("rewritten-early", "1.1", {"keeps_requests": "true"}, None),
+        ("rewritten-late", "0.8.2", {}, LOST),
+        ("rewritten-late", "0.8.2", {"keeps_requests": "true"}, None),
+        ("dead-target", "2.1", {}, ASKED),
+        ("growth", "1.1", {}, "the request to delete t2 is still there"),
+    ],
+)
+def test_what_else_happens_keeps_a_duty_from_being_done(
+    meanwhile: str, form: str, cure: dict[str, str], wrong: str | None
+) -> None:
+    """What becomes of a reassignment's request: KAFKA-6193 and KAFKA-9478. Growth: KAFKA-6612. docs/defects.md has the
+    commands that show the cures."""
+    plan = make_plan("duties", settings={"meanwhile": meanwhile, "form": form, **cure})
+    found = judge(simulate(plan)[0])
+    expected = scenario("duties").expects(plan)
+    assert {name: each.why for name, each in found.items() if expected[name] not in (None, each.outcome)} == {}
+    assert expected["duty_target"] is (Outcome.CLEAN if wrong is None else Outcome.VIOLATED)
+    assert wrong is None or found["duty_target"].why.endswith(f": {wrong}")
+
+
+@pytest.mark.parametrize("meanwhile", ["rewritten-early", "growth"])
+def test_in_the_control_nothing_else_happens(meanwhile: str) -> None:
+    plan = make_plan("duties", control=True, settings={"meanwhile": meanwhile})
+    as_expected(judge(simulate(plan)[0]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"duty": "create-topic"}, "meanwhile=growth: the duty is delete-topic; leave out duty=create-topic"),
+        ({"kill_at": "3"}, "meanwhile=growth: the controller is not killed at an operation; leave out kill_at"),
+    ],
+)
+def test_what_else_happens_names_the_duty(settings: dict[str, str], error: str) -> None:
+    with pytest.raises(PlanError, match=error):
+        make_plan("duties", settings={"meanwhile": "growth", **settings})
 
 
 def test_another_number_of_brokers() -> None:
