@@ -234,6 +234,8 @@ class Controller:
                 self._knows,
                 self._settings,
             )
+            if self._settings.lists_early:
+                scope.spawn(self._reigning.list_early(), "lists of children")
             imbalance = self._settings.imbalance
             if imbalance is not None:
                 scope.spawn(self._look_for_imbalance(self._reigning, imbalance), "imbalance of leaders")

@@ -2,6 +2,11 @@
 
 All events are handled one after another, and reads of many znodes are pipelined. From the form of 2.1 on every write is
 fenced by the controller epoch, so a controller that was deposed without its knowledge writes nothing (claim E3).
+
+A watch tells that children have changed, and not what they are now, so the controller lists them when it comes to that.
+With `lists_early` they are listed at once, and the list waits with the event, as with ZkClient: that of brokers up to
+0.10, those of topics and of reports of ISRs up to 1.0 (`KafkaController.BrokerChange`, `TopicChange`,
+`IsrChangeNotification`; KAFKA-5502, KAFKA-5879).
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from controller.cluster import LiveBroker, Stored, Topic
 from controller.election import ControllerMoved, Elected
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
+from controller.nodes import get, read_stored, read_topic, those_read, those_there
 from controller.request_batch import ControlRequest, Send
 from controller.settings import ControllerBug, ControllerSettings
 from controller.stimuli import (
@@ -53,15 +59,12 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.wire import paths
 from rebalance_lab.wire.cluster import (
-    TopicAssignment,
     read_assignment,
     read_configuration,
     read_isr_change,
     read_preferred_election,
     read_reassignment,
     read_registration,
-    read_state,
-    topic_id_bytes,
 )
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import (
@@ -78,14 +81,14 @@ from rebalance_lab.wire.paths import (
     topic_config_path,
     topic_path,
 )
-from rebalance_lab.world.errors import NoNode, ZooKeeperError
+from rebalance_lab.world.errors import NoNode
 from rebalance_lab.world.ports import (
     Children,
     Node,
     Reply,
     WatchEvent,
 )
-from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient, Request
+from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 T = TypeVar("T")
 
@@ -94,6 +97,12 @@ Knows = Callable[[int, TopicPartition, LeaderAndIsr], None]
 
 #: The setting of a topic that lets a replica outside the ISR lead if no other is live.
 UNCLEAN = "unclean.leader.election.enable"
+
+#: The paths whose children the controller knows.
+_LISTS = (BROKER_IDS, BROKER_TOPICS, DELETE_TOPICS, ISR_CHANGES)
+
+#: One of these paths, and its children when they were listed.
+_Listed = tuple[str, tuple[str, ...]]
 
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
@@ -135,7 +144,10 @@ class Reign:
         self._knows = knows
         self._request_seen: int | None = None  # the zxid of the request to reassign that was read last
         self._requested: Targets = {}
-        self._events: Mailbox[str | Stimulus | ControllerMoved] = Mailbox("events of the controller", EVENTS_LIMIT)
+        self._events: Mailbox[str | _Listed | Stimulus | ControllerMoved] = Mailbox(
+            "events of the controller", EVENTS_LIMIT
+        )
+        self._fired: Mailbox[str] = Mailbox("children to be listed", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
 
     async def run(self) -> None:
@@ -150,7 +162,13 @@ class Reign:
             event = await self._events.get()
             if isinstance(event, ControllerMoved):
                 raise event
-            await self._handle(await self._read(event) if isinstance(event, str) else event)
+            await self._handle(await self._seen(event) if isinstance(event, str | tuple) else event)
+
+    async def list_early(self) -> None:
+        """List children as their watches fire, one after another, whatever `run` does."""
+        while True:
+            path = await self._fired.get()
+            self._events.put((path, await self._children(path)))
 
     def put(self, stimulus: Stimulus) -> None:
         """Handle it after all that waits already."""
@@ -245,8 +263,11 @@ class Reign:
 
     async def _load(self) -> Loaded:
         """The cluster as it is, with a watch on all that may change."""
+        for path in _LISTS if self._settings.lists_early else ():
+            await self._children(path)
         await self._writes.drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
-        brokers, topics = await self._brokers(), await self._topics({})
+        brokers = await self._brokers(await self._children(BROKER_IDS))
+        topics = await self._topics({}, await self._children(BROKER_TOPICS))
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
         wanted = await self._reassignment()
@@ -259,33 +280,43 @@ class Reign:
         deleted = () if self._settings.bug is ControllerBug.FORGETS_DELETIONS else deletions
         return Loaded(brokers, topics, states, deleted, {} if wanted is None else wanted.targets)
 
-    async def _read(self, path: str) -> Stimulus | None:
+    async def _seen(self, event: str | _Listed) -> Stimulus | None:
         """What has changed where a watch fired. Raises ControllerMoved."""
-        known = self._machine.cluster.topics
+        if isinstance(event, tuple):
+            return await self._listed(*event)
+        if event in _LISTS:
+            return await self._listed(event, await self._children(event))
+        return await self._read(event)
+
+    async def _listed(self, path: str, names: Sequence[str]) -> Stimulus:
+        match path:
+            case paths.BROKER_IDS:
+                return BrokersRead(await self._brokers(names))
+            case paths.DELETE_TOPICS:
+                return DeletionsRead(names)
+            case paths.ISR_CHANGES:
+                return await self._isrs_reported(names)
+        assert path == BROKER_TOPICS, path
+        return TopicsRead(await self._topics(self._machine.cluster.topics, names))
+
+    async def _read(self, path: str) -> Stimulus | None:
+        """Raises ControllerMoved."""
         match path:
             case paths.CONTROLLER:
                 controls = await self._look()
                 if controls is None or (not controls and self._settings.form.resigns_to_a_successor):
                     raise self._moved()
                 found: Stimulus | None = None
-            case paths.BROKER_IDS:
-                found = BrokersRead(await self._brokers())
-            case paths.DELETE_TOPICS:
-                found = DeletionsRead(await self._children(DELETE_TOPICS))
-            case paths.ISR_CHANGES:
-                found = await self._isrs_reported()
             case paths.PREFERRED_ELECTION:
                 found = await self._preferred()
             case paths.REASSIGNMENT:
                 found = await self._reassignment()
-            case paths.BROKER_TOPICS:
-                found = TopicsRead(await self._topics(known))
             case _ if (named := partition_of_state(path)) is not None:
                 reassigned = self._machine.cluster.reassigning & {TopicPartition(*named)}
                 found = await self._read_states(sorted(reassigned)) if reassigned else None
             case _:
                 topic = path.removeprefix(f"{BROKER_TOPICS}/")
-                found = TopicsRead({**known, **await self._assignments([topic])})
+                found = TopicsRead({**self._machine.cluster.topics, **await self._assignments([topic])})
         return found
 
     async def _look(self) -> bool | None:
@@ -306,11 +337,12 @@ class Reign:
         self._watch(path, reply)
         return reply.value.names
 
-    async def _brokers(self) -> list[LiveBroker]:
-        ids = [int(each) for each in await self._children(BROKER_IDS) if each.isascii() and each.isdigit()]
-        answers = await self._client.ask_all([_get(broker_path(each)) for each in ids])
+    async def _brokers(self, names: Sequence[str]) -> list[LiveBroker]:
+        """Those of these that are registered now."""
+        ids = [int(each) for each in names if each.isascii() and each.isdigit()]
+        answers = await self._client.ask_all([get(broker_path(each)) for each in ids])
         found = []
-        for broker_id, node in _there(ids, answers):
+        for broker_id, node in those_there(ids, answers):
             try:
                 registration = read_registration(broker_id, node.data)
             except KafkaException as error:
@@ -322,22 +354,21 @@ class Reign:
             found.append(LiveBroker(broker_id, node.stat.czxid, *registration.address, registration.rack))
         return sorted(found, key=lambda each: each.broker_id)
 
-    async def _topics(self, known: Mapping[str, Topic]) -> dict[str, Topic]:
-        """All topics that exist. Of those that are known the assignment is not read again: they have a watch."""
-        names = await self._children(BROKER_TOPICS)
+    async def _topics(self, known: Mapping[str, Topic], names: Sequence[str]) -> dict[str, Topic]:
+        """These topics. Of those that are known the assignment is not read again: they have a watch."""
         new = await self._assignments([each for each in names if each not in known])
         return {each: known[each] if each in known else new[each] for each in names if each in known or each in new}
 
     async def _assignments(self, topics: Sequence[str]) -> dict[str, Topic]:
         """Those that can be read; of the others a person is told."""
-        answers = await self._client.ask_all([_get(topic_path(each), watch=True) for each in topics])
+        answers = await self._client.ask_all([get(topic_path(each), watch=True) for each in topics])
         for topic, answer in zip(topics, answers, strict=True):
             if answer.error is None:
                 self._watch(topic_path(topic), answer.reply)
         found = {}
-        for topic, node in _there(topics, answers):
+        for topic, node in those_there(topics, answers):
             try:
-                found[topic] = _topic(read_assignment(topic, node.data))
+                found[topic] = read_topic(read_assignment(topic, node.data))
             except KafkaException as error:
                 self._report("log", {"message": f"topic {topic} is left out: {error}"})
         return found
@@ -349,7 +380,7 @@ class Reign:
         found = {}
         for partition, node in nodes:
             try:
-                found[partition] = _stored(partition, node)
+                found[partition] = read_stored(partition, node)
             except KafkaException as error:
                 self._report("log", {"message": f"the state of {partition.topic}-{partition.partition}: {error}"})
         return found
@@ -358,15 +389,14 @@ class Reign:
         """The state znodes that are there."""
         state_paths = [partition_state_path(*each) for each in partitions]
         if not self._settings.form.reads_together:
-            return _there(partitions, await self._client.ask_all([_get(each) for each in state_paths]))
-        return _those_read(partitions, await self._client.read_together(state_paths))
+            return those_there(partitions, await self._client.ask_all([get(each) for each in state_paths]))
+        return those_read(partitions, await self._client.read_together(state_paths))
 
-    async def _isrs_reported(self) -> IsrsReported:
-        """The states of the partitions whose leaders report that they have written them."""
-        names = await self._children(ISR_CHANGES)
-        answers = await self._client.ask_all([_get(f"{ISR_CHANGES}/{each}") for each in names])
+    async def _isrs_reported(self, names: Sequence[str]) -> IsrsReported:
+        """The states of the partitions whose leaders report there that they have written them."""
+        answers = await self._client.ask_all([get(f"{ISR_CHANGES}/{each}") for each in names])
         reported: set[TopicPartition] = set()
-        for name, node in _there(names, answers):
+        for name, node in those_there(names, answers):
             try:
                 reported |= {TopicPartition(*each) for each in read_isr_change(f"{ISR_CHANGES}/{name}", node.data)}
             except KafkaException as error:
@@ -379,7 +409,7 @@ class Reign:
         self._watch(PREFERRED_ELECTION, there)
         if there.value is None:
             return None
-        for _, node in _there([PREFERRED_ELECTION], await self._client.ask_all([_get(PREFERRED_ELECTION)])):
+        for _, node in those_there([PREFERRED_ELECTION], await self._client.ask_all([get(PREFERRED_ELECTION)])):
             try:
                 return PreferredRead([TopicPartition(*each) for each in read_preferred_election(node.data)])
             except KafkaException as error:
@@ -412,7 +442,7 @@ class Reign:
 
     async def _targets(self) -> tuple[Targets, int]:
         """What the znode asks for, and its version; nothing if it is not there or cannot be read."""
-        for _, node in _there([REASSIGNMENT], await self._client.ask_all([_get(REASSIGNMENT)])):
+        for _, node in those_there([REASSIGNMENT], await self._client.ask_all([get(REASSIGNMENT)])):
             try:
                 targets = {TopicPartition(*each): target for each, target in read_reassignment(node.data).items()}
                 return targets, node.stat.version
@@ -425,18 +455,18 @@ class Reign:
         protocols the others report it (`KafkaController.processIsrChangeNotification`)."""
         if not self._settings.leaders_write_isrs:
             return StatesRead(partitions, await self._states(partitions))
-        answers = await self._client.ask_all([_get(partition_state_path(*each), watch=True) for each in partitions])
+        answers = await self._client.ask_all([get(partition_state_path(*each), watch=True) for each in partitions])
         for each, answer in zip(partitions, answers, strict=True):
             if answer.error is None:
                 self._watch(partition_state_path(*each), answer.reply)
-        return StatesRead(partitions, self._parsed(_there(partitions, answers)))
+        return StatesRead(partitions, self._parsed(those_there(partitions, answers)))
 
     async def _unclean(self, partitions: Sequence[TopicPartition]) -> set[str]:
         """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""
         topics = sorted({each.topic for each in partitions})
-        answers = await self._client.ask_all([_get(topic_config_path(each)) for each in topics])
+        answers = await self._client.ask_all([get(topic_config_path(each)) for each in topics])
         allowed = dict.fromkeys(topics, self._settings.unclean_default)
-        for topic, node in _there(topics, answers):
+        for topic, node in those_there(topics, answers):
             try:
                 text = read_configuration(topic_config_path(topic), node.data).get(UNCLEAN)
             except KafkaException as error:
@@ -451,41 +481,5 @@ class Reign:
         watch = reply.watch
         if watch is not None and self._watches.get(path) is not watch:
             self._watches[path] = watch
-            watch.on(lambda _fired: self._events.put(path))
-
-
-def _get(path: str, *, watch: bool = False) -> Request[Node]:
-    return lambda session: session.get(path, watch=watch)
-
-
-def _there(names: Sequence[T], answers: Sequence[Answer[Node]]) -> Iterator[tuple[T, Node]]:
-    """The znodes that are there. Raises other errors than NoNode."""
-    for name, answer in zip(names, answers, strict=True):
-        if not isinstance(answer.error, NoNode):
-            yield name, answer.reply.value
-
-
-def _those_read(names: Sequence[T], nodes: Sequence[Node | ZooKeeperError]) -> Iterator[tuple[T, Node]]:
-    """As `_there`, of a multi-read."""
-    for name, node in zip(names, nodes, strict=True):
-        if isinstance(node, Node):
-            yield name, node
-        elif not isinstance(node, NoNode):
-            raise node
-
-
-def _topic(assignment: TopicAssignment) -> Topic:
-    """Raises KafkaException."""
-    return Topic(
-        assignment.replicas,
-        bytes(16) if assignment.topic_id is None else topic_id_bytes(assignment.topic_id),
-        {int(each): its for each, its in assignment.adding_replicas.items()},
-        {int(each): its for each, its in assignment.removing_replicas.items()},
-    )
-
-
-def _stored(partition: TopicPartition, node: Node) -> Stored:
-    """Raises KafkaException."""
-    state = read_state(*partition, node.data)
-    leadership = LeaderAndIsr(state.leader, state.leader_epoch, state.isr, recovering=bool(state.leader_recovery_state))
-    return Stored(leadership, state.controller_epoch, node.stat.version)
+            early = self._settings.lists_early and path in _LISTS
+            watch.on(lambda _fired: self._fired.put(path) if early else self._events.put(path))

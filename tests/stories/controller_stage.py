@@ -64,10 +64,13 @@ class SentRequests:
 class Candidate:
     """One broker's controller on a session of its own."""
 
-    def __init__(self, stage: Stage, broker_id: int, form: ControllerForm, *, reads_back: bool) -> None:
+    def __init__(
+        self, stage: Stage, broker_id: int, form: ControllerForm, *, reads_back: bool, lists_early: bool
+    ) -> None:
         self.broker_id = broker_id
         self._form = form
         self._reads_back = reads_back
+        self._lists_early = lists_early
         self.reigns: list[SentRequests] = []
         self.reports: list[tuple[str, dict[str, object]]] = []
         self.known: list[tuple[int, TopicPartition, LeaderAndIsr]] = []
@@ -84,7 +87,10 @@ class Candidate:
             PipelinedClient(self.session, in_flight=self._form.in_flight),
             self.broker_id,
             ControllerSettings(
-                form=self._form, deletes_topics=self._stage.deletes_topics, election_read_back=self._reads_back
+                form=self._form,
+                deletes_topics=self._stage.deletes_topics,
+                election_read_back=self._reads_back,
+                lists_early=self._lists_early,
             ),
             wall_ms=lambda: 1000,
             channels=self._channels,
@@ -139,9 +145,14 @@ class Stage:
             self.simulation.close()
 
     def candidate(
-        self, broker_id: int, form: ControllerForm = ControllerForm.V2_1, *, reads_back: bool = True
+        self,
+        broker_id: int,
+        form: ControllerForm = ControllerForm.V2_1,
+        *,
+        reads_back: bool = True,
+        lists_early: bool = False,
     ) -> Candidate:
-        candidate = Candidate(self, broker_id, form, reads_back=reads_back)
+        candidate = Candidate(self, broker_id, form, reads_back=reads_back, lists_early=lists_early)
 
         async def run() -> None:
             await self.tasks.spawn(candidate.run(), f"controller {broker_id}", process=candidate.process)
