@@ -88,6 +88,7 @@ class Controller:
         self._report = report
         self._knows = knows
         self._reigning: Reign | None = None
+        self._over: Future[None] = Future("the end of a reign")
         self._unanswered: dict[Future[Any], Any] = {}  # and what each is answered when the reign ends
 
     def settings_changed(self, topics: Collection[str]) -> None:
@@ -100,6 +101,11 @@ class Controller:
         none any more. In a session that goes on, nobody can be elected after that (KAFKA-13461)."""
         if self._reigning is not None:
             self._reigning.end(why)
+
+    async def resigned(self) -> None:
+        """Done when this controller does not reign."""
+        if self._reigning is not None:
+            await self._over
 
     def ask_isr(
         self, broker_id: int, broker_epoch: int, wanted: Mapping[TopicPartition, IsrWanted]
@@ -225,6 +231,7 @@ class Controller:
         self._report("elected", {"epoch": elected.epoch})
         machine = ControllerMachine(self._broker_id, elected.epoch, self._settings)
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
+            self._over = Future("the end of a reign")
             self._reigning = Reign(
                 self._client,
                 elected,
@@ -243,6 +250,7 @@ class Controller:
                 await self._reigning.run()
             finally:
                 self._reigning = None
+                self._over.set(None)
                 unanswered, self._unanswered = self._unanswered, {}
                 for future, deposed in unanswered.items():
                     future.set(deposed)

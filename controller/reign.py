@@ -7,6 +7,12 @@ A watch tells that children have changed, and not what they are now, so the cont
 With `lists_early` they are listed at once, and the list waits with the event, as with ZkClient: that of brokers up to
 0.10, those of topics and of reports of ISRs up to 1.0 (`KafkaController.BrokerChange`, `TopicChange`,
 `IsrChangeNotification`; KAFKA-5502, KAFKA-5879).
+
+Up to 0.10.1 threads share the controller by a lock. With `resigns_under_lock` a controller whose session expires waits,
+with that lock, for the end of its look for imbalance, which takes the lock many times. If it has begun or waits for the
+lock, neither ends: in 0.8.2.2 to 0.10.1.1 before a day is over (KAFKA-1429, KAFKA-4360;
+`KafkaController.SessionExpirationListener`, `onControllerResignation`, `KafkaScheduler.shutdown`). The look is one
+event here. One that has not ended by then counts as one that needs the lock once more.
 """
 
 from __future__ import annotations
@@ -34,6 +40,7 @@ from controller.stimuli import (
     DropIsrReports,
     DropPreferred,
     HandBack,
+    ImbalanceDue,
     Instruction,
     IsrsReported,
     Loaded,
@@ -149,6 +156,8 @@ class Reign:
         )
         self._fired: Mailbox[str] = Mailbox("children to be listed", EVENTS_LIMIT)
         self._watches: dict[str, Future[WatchEvent]] = {}
+        self._looks = 0  # for imbalance, which have not ended
+        self._is_stuck = False
 
     async def run(self) -> None:
         """Raises ControllerMoved."""
@@ -161,8 +170,11 @@ class Reign:
         while True:
             event = await self._events.get()
             if isinstance(event, ControllerMoved):
+                if self._is_stuck:
+                    await Future("the end of a look for imbalance, which waits for a lock that this controller has")
                 raise event
             await self._handle(await self._seen(event) if isinstance(event, str | tuple) else event)
+            self._looks -= isinstance(event, ImbalanceDue)
 
     async def list_early(self) -> None:
         """List children as their watches fire, one after another, whatever `run` does."""
@@ -172,10 +184,12 @@ class Reign:
 
     def put(self, stimulus: Stimulus) -> None:
         """Handle it after all that waits already."""
+        self._looks += isinstance(stimulus, ImbalanceDue)
         self._events.put(stimulus)
 
     def end(self, why: str) -> None:
-        """Have `run` raise ControllerMoved after all that waits already."""
+        """Have `run` raise ControllerMoved after all that waits already; or never end, with `resigns_under_lock`."""
+        self._is_stuck = self._settings.resigns_under_lock and self._looks > 0
         self._events.put(ControllerMoved(why))
 
     async def _handle(self, stimulus: Stimulus | None) -> None:

@@ -54,8 +54,9 @@ class ControllerSettings:
     `keeps_additions`: see `controller.writes`. `keeps_requests`: a request to reassign that is written over another is
     taken up, and never overwritten, in any form. `elects_batch_again`: see `controller.elections`.
     `orders_before_metadata`: a new controller tells brokers of leaders before it tells them who is live, as up to
-    0.10.1 (KAFKA-4443). `lists_early`: see `controller.reign`. `broker_epochs`: lives of one broker are told apart, as
-    from 2.2 on. `leaders_write_isrs`: in the protocol of this broker, as up to 2.6. `bug`: a mistake that is planted."""
+    0.10.1 (KAFKA-4443). `resigns_under_lock`, `lists_early`: see `controller.reign`. `broker_epochs`: lives of one
+    broker are told apart, as from 2.2 on. `leaders_write_isrs`: in the protocol of this broker, as up to 2.6. `bug`: a
+    mistake that is planted."""
 
     unclean_default: bool = False
     deletes_topics: bool = True
@@ -71,6 +72,7 @@ class ControllerSettings:
     keeps_requests: bool = False
     elects_batch_again: bool = False
     orders_before_metadata: bool = False
+    resigns_under_lock: bool = False
     lists_early: bool = False
     broker_epochs: bool = True
     leaders_write_isrs: bool = False

@@ -379,7 +379,10 @@ class Broker:
                 self._reelect("it is connected to ZooKeeper again")
 
     async def _register_and_stand(self, client: PipelinedClient, address: Address) -> None:
-        """Register, then stand for election as the controller."""
+        """Register, then stand for election as the controller. In 0.8.2 one thread tells both of a new session, first
+        the controller."""
+        if self._settings.config.lab_resigns_under_lock and self._controller is not None:
+            await self._controller.resigned()
         if self.broker_epoch < 0 or not self._settings.config.lab_keeps_registration:
             await self._register(client, address)
         form = self._settings.config.lab_controller_form

@@ -54,8 +54,10 @@ class BrokerConfig:
     must have caught up to join an ISR that is too small (KAFKA-19996); `lab_commits_under_min_isr`: whether the high
     watermark rises while fewer than `min.insync.replicas` are in sync (up to 3.6, KAFKA-15583);
     `lab_resigns_on_reconnect`: whether its controller resigns when its session is connected again (KAFKA-13461);
-    `lab_halts`: see `broker.halting`; `lab_leaders_from_metadata`: whether a follower looks for its leader among the
-    brokers of which it has metadata, as from 0.9 on, and not in the order. Those of its controller are in
+    `lab_resigns_under_lock`: a broker of form 0.8.2 whose session expires registers again once its controller has
+    resigned, which may never be (KAFKA-4360, `controller.reign`); `lab_halts`: see `broker.halting`;
+    `lab_leaders_from_metadata`: whether a follower looks for its leader among the brokers of which it has metadata, as
+    from 0.9 on, and not in the order. Those of its controller are in
     `ControllerSettings`, under the names that `controller` gives them. Planted mistakes: `lab_controller_bug`,
     `lab_placement_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is
     refused when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1;
@@ -125,6 +127,7 @@ class BrokerConfig:
     lab_reassignment_refuses_dead_targets: bool = False
     lab_elects_batch_again: bool = False
     lab_orders_before_metadata: bool = False
+    lab_resigns_under_lock: bool = False
     lab_leaders_from_metadata: bool = False
     lab_assumes_whole_isr: bool = True
     lab_ignores_min_isr: bool = False
@@ -199,6 +202,7 @@ class BrokerConfig:
             refuses_dead_targets=self.lab_reassignment_refuses_dead_targets,
             elects_batch_again=self.lab_elects_batch_again,
             orders_before_metadata=self.lab_orders_before_metadata,
+            resigns_under_lock=self.lab_resigns_under_lock,
             broker_epochs=self.lab_broker_epochs,
             leaders_write_isrs=self.isr_writer is IsrWriter.LEADER,
             bug=self.lab_controller_bug,

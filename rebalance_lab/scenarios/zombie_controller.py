@@ -12,6 +12,10 @@ does not resign either. `moment` says what it was about to do:
 - `order`: to tell a broker to delete its replica of that topic.
 - `election`: to raise the controller epoch, after it had created `/controller` (up to 2.0), or with it (from 2.1 on).
 - `failover`: to load the cluster after its election. That fails, so it gives up.
+- `rebalance`: to read which topics are to be deleted, while its look for leaders out of place waits. If its session
+  ends, a controller of 0.8.2 waits for that look with the lock that the look needs, and never resigns. Nor does its
+  broker register in its next session, until an operator starts it anew. The cure, `resigns_unlocked` (0.10.2): it waits
+  without the lock.
 
 Brokers of Kafka cannot be held at an operation. Their controller is paused as soon as the first of many partitions is
 gone (`deletion`).
@@ -24,11 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
+from controller.controller import FIRST_IMBALANCE_MS
 from controller.forms import ControllerForm
 from rebalance_lab.broker.halting import Order
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.restart import restart
@@ -63,6 +70,12 @@ MANY = 100
 #: How long the trial goes on beside a zombie that does not resign: longer than one may take that does.
 STAYS_MS = 8_000
 
+#: leader.imbalance.check.interval.seconds, where leaders out of place are looked for. A controller begins after 5 s.
+LOOKS_EVERY_S = 1
+
+#: How long a controller is held before it is paused, so that such a look waits.
+HELD_MS = FIRST_IMBALANCE_MS + 1_500 * LOOKS_EVERY_S
+
 #: How often another election is tried until the broker that is to be paused takes part in one.
 TRIES = 100
 
@@ -75,6 +88,7 @@ class Moment(StrEnum):
     ORDER = "order"
     ELECTION = "election"
     FAILOVER = "failover"
+    REBALANCE = "rebalance"
 
 
 async def zombie_controller(lab: ReplicationLab) -> None:
@@ -82,6 +96,10 @@ async def zombie_controller(lab: ReplicationLab) -> None:
     more: dict[str, Any] = {}
     if moment is Moment.REASSIGNMENT:
         more["controller_socket_timeout_ms"] = ANSWERED_WITHIN_MS
+    if moment is Moment.REBALANCE:
+        more["auto_leader_rebalance_enable"] = True
+        more["leader_imbalance_check_interval_seconds"] = LOOKS_EVERY_S
+        more["lab_resigns_under_lock"] = not plan.switch("resigns_unlocked")
     await lab.assemble(
         spare_controller=True,
         lab_halts=True,
@@ -263,12 +281,38 @@ async def _while_paused(lab: ReplicationLab, node: BrokerNode, work: Callable[[]
         over.raise_()
 
 
+# -- leaders out of place -------------------------------------------------------------------------
+
+
+async def _rebalance(lab: ReplicationLab) -> None:
+    """The deletion of a topic that does not exist is asked for, and the controller is held before it reads that. Then
+    the request is taken back."""
+    controller, request = await lab.controlled(), f"{DELETE_TOPICS}/{TOPIC_AGAIN}"
+    if lab.plan.control:
+        await lab.create_znode(request)
+        await lab.gone(request)
+        return
+    await lab.halt(Order(number_of(controller.actor), before=f"children {DELETE_TOPICS},", holds=True))
+    await lab.create_znode(request)
+    await lab.halts()
+    await lab.delete_znode(request)
+    await lab.sleep_ms(HELD_MS)
+    await _while_paused(lab, controller, partial(_succeeded, lab, controller))
+    await lab.forget_halt()
+    if _is_stuck(lab.plan):
+        await lab.sleep_ms(STAYS_MS)
+        lab.phase("an operator starts the zombie anew")
+        await kill(lab, controller)
+        await restart(lab, controller)
+
+
 _MOMENTS: Mapping[Moment, Callable[[ReplicationLab], Awaitable[None]]] = {
     Moment.DELETION: _deletion,
     Moment.REASSIGNMENT: _reassignment,
     Moment.ORDER: _order,
     Moment.ELECTION: _election,
     Moment.FAILOVER: _failover,
+    Moment.REBALANCE: _rebalance,
 }
 
 
@@ -304,6 +348,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
             found |= {"two_controllers": Outcome.VIOLATED, "deposed_successor": Outcome.VIOLATED}
         case Moment.FAILOVER if unfenced:
             found["deposed_successor"] = Outcome.VIOLATED
+        case Moment.REBALANCE if _is_stuck(plan):
+            found |= {"lost_registration": Outcome.VIOLATED, "handover": Outcome.VIOLATED}
     return usual_of(plan, **(found | _of_one_that_stays(plan, moment)))
 
 
@@ -311,6 +357,13 @@ def _stays(plan: Plan) -> bool:
     """Whether the zombie does not resign when it finds its successor."""
     stays = not ControllerForm(plan.text("form")).resigns_to_a_successor
     return stays and not plan.switch("expires") and not plan.control
+
+
+def _is_stuck(plan: Plan) -> bool:
+    """Whether the zombie waits for a look for leaders out of place, which waits for it."""
+    outlives = ControllerForm(plan.text("form")).outlives_sessions and plan.switch("expires")
+    waits = Moment(plan.text("moment")) is Moment.REBALANCE and not plan.switch("resigns_unlocked")
+    return outlives and waits and not plan.control
 
 
 def _of_one_that_stays(plan: Plan, moment: Moment) -> dict[str, Outcome | None]:
@@ -343,12 +396,16 @@ def real(plan: Plan) -> None:
         raise PlanError(f"form={plan.text('form')}: real brokers are those of 3.9.1, whose form is 2.1")
 
 
+#: The moments at which the session may end.
+_EXPIRES = (Moment.DELETION, Moment.REASSIGNMENT, Moment.REBALANCE)
+
+
 def demands(plan: Plan) -> None:
     """Raises PlanError unless there are brokers enough; a reassignment goes round three. A session that expires matters
-    to what is written."""
+    to what is written, and to threads that wait."""
     moment = Moment(plan.text("moment"))
-    if plan.switch("expires") and moment not in {Moment.DELETION, Moment.REASSIGNMENT}:
-        raise PlanError(f"expires=true: only with moment=deletion or moment=reassignment, not with moment={moment}")
+    if plan.switch("expires") and moment not in _EXPIRES:
+        raise PlanError(f"expires=true: only with moment={', '.join(_EXPIRES)}, not with moment={moment}")
     moved = moment is Moment.REASSIGNMENT
     (has_three_replicas if moved else spares_a_controller)(plan)
 
@@ -361,6 +418,7 @@ SCENARIO = Scenario(
         Parameter("moment", Moment.DELETION.value, "", "what it was about to do", choices=tuple(Moment)),
         FORM,
         Parameter("expires", False, "", "whether its session ends during the pause"),
+        Parameter("resigns_unlocked", False, "", "the cure of rebalance: it resigns without the lock"),
         Parameter("fences_writes", True, "", "whether controllers of form 2.1 check the epoch as they write"),
         Parameter("fences_orders", True, "", "whether brokers refuse controllers of earlier epochs"),
         *with_default(COMMON, brokers=4, messages=60, pause_us=20_000, session_timeout_ms=18_000, tick_ms=2000),

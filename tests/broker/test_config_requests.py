@@ -227,6 +227,7 @@ OF_TRIALS_ONLY = {
     "lab_never_answers",
     "lab_keeps_registration",
     "lab_never_resigns",
+    "lab_resigns_under_lock",
     "lab_broker_epochs",
     "lab_fences_lives",
     "lab_accepts_newer_epochs",

@@ -103,8 +103,31 @@ def test_only_0_8_2_does_not_resign_to_its_successor(form: ControllerForm) -> No
         assert "/controller is not of this session" in str(end.of("why"))
 
 
+def _after_the_expiry(form: ControllerForm, **settings: str) -> tuple[set[str], list[object]]:
+    """What is wrong when the session of a controller has expired that was to look for leaders out of place, and why it
+    resigned."""
+    history = play(Moment.REBALANCE, form, expires="true", **settings)
+    ends = [event.of("why") for event in events_of(history, CONTROLS_NO_MORE) if event.actor == "b4"]
+    return wrong(judge(history)), ends
+
+
+def test_0_8_2_waits_for_a_thread_that_waits_for_it() -> None:
+    assert _after_the_expiry(ControllerForm.V0_8_2) == ({"handover", "lost_registration"}, [])
+
+
+@pytest.mark.parametrize(
+    ("form", "settings", "why"),
+    [
+        (ControllerForm.V0_8_2, {"resigns_unlocked": "true"}, "its session has expired"),
+        (ControllerForm.V1_1, {}, "its session or its broker ends"),
+    ],
+)
+def test_without_the_lock_it_resigns(form: ControllerForm, settings: dict[str, str], why: str) -> None:
+    assert _after_the_expiry(form, **settings) == (set(), [why])
+
+
 def test_an_expired_session_matters_to_what_is_written() -> None:
-    with pytest.raises(PlanError, match="expires=true: only with moment=deletion or moment=reassignment"):
+    with pytest.raises(PlanError, match="expires=true: only with moment=deletion, reassignment, rebalance, not"):
         make_plan("zombie-controller", settings={"moment": Moment.ORDER, "expires": "true"})
 
 
