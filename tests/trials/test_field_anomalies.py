@@ -1,5 +1,5 @@
 """What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, a leader
-that drops followers as it starts, ISRs that flap, a controller that does not run, and an emptied ISR."""
+that drops followers as it starts, ISRs that flap, a controller that does not run or is slow, and an emptied ISR."""
 
 from __future__ import annotations
 
@@ -137,6 +137,17 @@ def test_who_is_live_comes_first() -> None:
         assert run("early-order", seed, metadata_first="true")["stale_role"].outcome is Outcome.CLEAN
 
 
+def test_a_broker_goes_while_the_controller_still_moves_what_it_leads() -> None:
+    finding = run("slow-shutdown")["leaderless_partition"]
+    assert re.fullmatch(r"t\d+-7 had no leader for 4\.\d+ s, broker 2 could have led, and b3 controlled", finding.why)
+
+
+@pytest.mark.parametrize("settings", [{"form": "1.1"}, {"socket_timeout_ms": "30000"}])
+def test_it_leads_nothing_any_more_if_it_waits_or_the_controller_is_fast(settings: dict[str, str]) -> None:
+    found = run("slow-shutdown", **settings)
+    assert found["leaderless_partition"].outcome is found["unavailable_partition"].outcome is Outcome.CLEAN
+
+
 def test_it_joins_once_if_it_must_have_caught_up() -> None:
     for seed in (1, 2):
         assert run("isr-flap", seed, caught_up="true")["early_shrink"].measures["count"] == 0
@@ -213,6 +224,8 @@ def test_the_controls(name: str) -> None:
         ("elected-again", {"isr_writer": "controller"}, "isr_writer=controller: must be leader"),
         ("early-order", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("early-order", {"min_isr": "3"}, "min_isr=3: must be less than the 3 replicas"),
+        ("slow-shutdown", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("slow-shutdown", {"min_isr": "2"}, "min_isr=2: must be less than the 2 replicas"),
         ("emptied-isr", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("emptied-isr", {"min_isr": "2"}, "min_isr=2: must be 1"),
         ("emptied-isr", {"alone": "51"}, "alone=51: must be a quarter of messages at most"),
