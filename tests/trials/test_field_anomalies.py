@@ -144,7 +144,7 @@ def test_a_broker_goes_while_the_controller_still_moves_what_it_leads() -> None:
 
 @pytest.mark.parametrize("settings", [{"form": "1.1"}, {"socket_timeout_ms": "30000"}])
 def test_it_leads_nothing_any_more_if_it_waits_or_the_controller_is_fast(settings: dict[str, str]) -> None:
-    found = run("slow-shutdown", **settings)
+    _, found = played(make_plan("slow-shutdown", settings=settings))
     assert found["leaderless_partition"].outcome is found["unavailable_partition"].outcome is Outcome.CLEAN
 
 

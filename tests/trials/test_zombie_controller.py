@@ -106,7 +106,7 @@ def test_only_0_8_2_does_not_resign_to_its_successor(form: ControllerForm) -> No
 def _after_the_expiry(form: ControllerForm, **settings: str) -> tuple[set[str], list[object]]:
     """What is wrong when the session of a controller has expired that was to look for leaders out of place, and why it
     resigned."""
-    history = play(Moment.REBALANCE, form, expires="true", **settings)
+    history = play(Moment.REBALANCE, form, 1, expires="true", **settings)
     ends = [event.of("why") for event in events_of(history, CONTROLS_NO_MORE) if event.actor == "b4"]
     return wrong(judge(history)), ends
 
