@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from controller.cluster import Assignment, Stored
 from controller.election import ControllerMoved, Elected, depose, elect
 from controller.machine import ControllerMachine
+from controller.refusals import NotElected, Rejected
 from controller.reign import Channels, Knows, Reign
 from controller.settings import ControllerBug, ControllerSettings, Imbalance
 from controller.stimuli import (
@@ -20,10 +21,8 @@ from controller.stimuli import (
     ImbalanceDue,
     IsrAsked,
     IsrWanted,
-    NotElected,
     ReassignmentAsked,
     ReassignmentsListed,
-    Rejected,
     SettingsChanged,
     ShutdownAsked,
     Stimulus,

@@ -5,11 +5,13 @@
 | requests to ZooKeeper at once | one | ten | ten |
 | election | creates `/controller`, then raises the epoch | the same | both in one transaction |
 | epoch raised by another | goes on with the one it has read | deletes `/controller`, whose it may be | not elected |
-| writes | without a condition on the epoch | the same | each with a check of `/controller_epoch` |
+| writes | without a condition on the epoch | the same | each but `/feature` with a check of `/controller_epoch` |
 | finds that it has a successor | goes on all the same | resigns | resigns |
 | its session expires | the event under way ends in the next session | the event ends at its next request | the same |
 | gives up | deletes `/controller`, whose it may be | the same | only if it is still the controller |
 | reads of state znodes | one request each | the same | multi-reads (the lab's own; Kafka: one request each) |
+| failed log folders, reported in ZooKeeper | nothing | asks which replicas are lost | the same |
+| `/feature` | is not there | the same | is read, and written if need be (from 2.7 on) |
 | topic of which a state has been deleted | is never deleted | the same | is deleted (from 2.0 on) |
 | topic of which only settings are left, at failover | they stay, and the request | its deletion is ended | the same |
 | topic that grows while it is deleted | its znode stays so | the same | is written back (from 2.0 on) |
@@ -54,7 +56,7 @@ class ControllerForm(StrEnum):
 
     @property
     def in_one_transaction(self) -> bool:
-        """Whether `/controller` and the epoch are written in one transaction, and every write checks the epoch."""
+        """Whether `/controller` and the epoch are written in one transaction, and other writes check the epoch."""
         return self is ControllerForm.V2_1
 
     @property
@@ -66,6 +68,16 @@ class ControllerForm(StrEnum):
     @property
     def reads_together(self) -> bool:
         """Whether state znodes are read by multi-reads, which no release of Kafka does."""
+        return self is ControllerForm.V2_1
+
+    @property
+    def hears_of_failed_disks(self) -> bool:
+        """Whether brokers report failed log folders, as from 1.0 on (KIP-112)."""
+        return self is not ControllerForm.V0_8_2
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there is `/feature`, as from 2.7 on (KIP-584)."""
         return self is ControllerForm.V2_1
 
     @property

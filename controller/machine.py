@@ -29,7 +29,7 @@ from controller.stimuli import (
     BrokersCame,
     BrokersRead,
     DeletionsRead,
-    DropIsrReports,
+    DropReports,
     ElectionAsked,
     ElectionsEnded,
     HandBack,
@@ -40,6 +40,7 @@ from controller.stimuli import (
     LeadershipAnswered,
     Loaded,
     Log,
+    LogDirsFailed,
     MetadataDue,
     PreferredRead,
     Purpose,
@@ -281,7 +282,7 @@ class ControllerMachine:
         if newer:
             batch.inform(self.cluster.brokers, newer)
         changed = self._reassignments.isrs_changed(newer)
-        return [*batch.requests(), *changed, DropIsrReports(reported.reports)]
+        return [*batch.requests(), *changed, DropReports(reported.reports)]
 
     # -- topics -----------------------------------------------------------------------------
 
@@ -418,6 +419,21 @@ class ControllerMachine:
         failed &= set(self.cluster.states)
         self.cluster.failed[broker] = (known | failed).difference(answered.taken)
         return out + self._disk_failed(broker, failed - known) if failed - known else out
+
+    @handle.register
+    def _(self, failed: LogDirsFailed) -> list[Instruction]:
+        """Ask brokers which of their replicas they still have: each is sent its role again, and refuses it with
+        KAFKA_STORAGE_ERROR if its disk has failed (`onBrokerLogDirFailure`)."""
+        cluster = self.cluster
+        states = ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE
+        known = [each for each in cluster.replicas_in(cluster.stored, *states) if each.broker_id in failed.brokers]
+        batch = self._batch()
+        for each in known:
+            batch.lead_or_follow([each.broker_id], each.partition)
+        cluster.change_replicas(
+            (each for each in known if cluster.is_online(each.broker_id, each.partition)), ReplicaState.ONLINE
+        )
+        return [*batch.requests(), DropReports(failed.reports)]
 
     def _disk_failed(self, broker: int, failed: Collection[TopicPartition]) -> list[Instruction]:
         stored = self.cluster.stored

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from controller.cluster import Stored, Topic
+from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.wire.cluster import TopicAssignment, read_state, topic_id_bytes
+from rebalance_lab.wire.cluster import (
+    TopicAssignment,
+    read_configuration,
+    read_registration,
+    read_state,
+    topic_id_bytes,
+)
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.paths import topic_config_path
 from rebalance_lab.world.errors import NoNode, ZooKeeperError
 from rebalance_lab.world.ports import Node
 from rebalance_lab.zkclient.pipelined import Answer, Request
 
 T = TypeVar("T")
+
+#: The setting of a topic that lets a replica outside the ISR lead if no other is live.
+UNCLEAN = "unclean.leader.election.enable"
 
 
 def get(path: str, *, watch: bool = False) -> Request[Node]:
@@ -34,6 +45,55 @@ def those_read(names: Sequence[T], nodes: Sequence[Node | ZooKeeperError]) -> It
             yield name, node
         elif not isinstance(node, NoNode):
             raise node
+
+
+def inside(folder: str, names: Sequence[str]) -> list[str]:
+    """The paths of children."""
+    return [f"{folder}/{each}" for each in names]
+
+
+def contents(
+    names: Sequence[str], answers: Sequence[Answer[Node]], read: Callable[[str, bytes], T], log: Callable[[str], None]
+) -> Iterator[T]:
+    """What is in the znodes that are there and can be read. Of the others it is logged why."""
+    for name, node in those_there(names, answers):
+        try:
+            yield read(name, node.data)
+        except KafkaException as error:
+            log(str(error))
+
+
+def live_brokers(ids: Sequence[int], answers: Sequence[Answer[Node]], log: Callable[[str], None]) -> list[LiveBroker]:
+    """Those that are registered, by id. It is logged which are left out, and why."""
+    found = []
+    for broker_id, node in those_there(ids, answers):
+        try:
+            registration = read_registration(broker_id, node.data)
+        except KafkaException as error:
+            log(f"broker {broker_id} is left out: {error}")
+            continue
+        if registration.address is None:
+            log(f"broker {broker_id} has no plaintext endpoint: it is left out")
+            continue
+        found.append(LiveBroker(broker_id, node.stat.czxid, *registration.address, registration.rack))
+    return sorted(found, key=lambda each: each.broker_id)
+
+
+def those_unclean(
+    topics: Sequence[str], answers: Sequence[Answer[Node]], log: Callable[[str], None], *, default: bool
+) -> set[str]:
+    """The topics that allow unclean elections. `answers`: with the settings of each; those that cannot be read allow
+    none. `default`: the brokers' setting."""
+    allowed = dict.fromkeys(topics, default)
+    for topic, node in those_there(topics, answers):
+        try:
+            text = read_configuration(topic_config_path(topic), node.data).get(UNCLEAN)
+        except KafkaException as error:
+            log(str(error))
+            text = "false"
+        if text is not None:
+            allowed[topic] = text.strip().lower() == "true"
+    return {each for each in topics if allowed[each]}
 
 
 def read_topic(assignment: TopicAssignment) -> Topic:

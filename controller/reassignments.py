@@ -32,6 +32,7 @@ from msgspec.structs import replace
 from controller.cluster import Assignment, Cluster, Replica, Stored, was_written
 from controller.elections import Elections, Strategy
 from controller.leader_election import LeaderAndIsr, without_replicas
+from controller.refusals import Rejected
 from controller.request_batch import RequestBatch
 from controller.settings import ControllerSettings
 from controller.states import ReassignmentStep, ReplicaState, check_reassignment
@@ -49,7 +50,6 @@ from controller.stimuli import (
     ReassignmentsBegun,
     ReassignmentsGoOn,
     ReassignmentsListed,
-    Rejected,
     ReplicasDeleted,
     StatesRead,
     StatesWritten,

@@ -1,7 +1,8 @@
 """The reign of a controller: from its election to the end of its time it carries out what `machine` decides.
 
 All events are handled one after another, and reads of many znodes are pipelined. From the form of 2.1 on every write is
-fenced by the controller epoch, so a controller that was deposed without its knowledge writes nothing (claim E3).
+fenced by the controller epoch, except that of `/feature` (`controller.features`), so a controller that was deposed
+without its knowledge writes nothing about topics and partitions (claim E3).
 
 A watch tells that children have changed, and not what they are now, so the controller lists them when it comes to that.
 With `lists_early` they are listed at once, and the list waits with the event, as with ZkClient: that of brokers up to
@@ -23,9 +24,20 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.election import ControllerMoved, Elected
+from controller.features import set_up_features
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
-from controller.nodes import get, read_stored, read_topic, those_read, those_there
+from controller.nodes import (
+    contents,
+    get,
+    inside,
+    live_brokers,
+    read_stored,
+    read_topic,
+    those_read,
+    those_there,
+    those_unclean,
+)
 from controller.request_batch import ControlRequest, Send
 from controller.settings import ControllerBug, ControllerSettings
 from controller.stimuli import (
@@ -37,14 +49,15 @@ from controller.stimuli import (
     BrokersRead,
     DeletionsRead,
     DropDeletion,
-    DropIsrReports,
     DropPreferred,
+    DropReports,
     HandBack,
     ImbalanceDue,
     Instruction,
     IsrsReported,
     Loaded,
     Log,
+    LogDirsFailed,
     PreferredRead,
     Purpose,
     ReadStates,
@@ -67,11 +80,10 @@ from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.wire import paths
 from rebalance_lab.wire.cluster import (
     read_assignment,
-    read_configuration,
     read_isr_change,
+    read_log_dir_event,
     read_preferred_election,
     read_reassignment,
-    read_registration,
 )
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import (
@@ -80,6 +92,7 @@ from rebalance_lab.wire.paths import (
     CONTROLLER,
     DELETE_TOPICS,
     ISR_CHANGES,
+    LOG_DIR_EVENTS,
     PREFERRED_ELECTION,
     REASSIGNMENT,
     broker_path,
@@ -89,21 +102,13 @@ from rebalance_lab.wire.paths import (
     topic_path,
 )
 from rebalance_lab.world.errors import NoNode
-from rebalance_lab.world.ports import (
-    Children,
-    Node,
-    Reply,
-    WatchEvent,
-)
+from rebalance_lab.world.ports import Children, Node, Reply, WatchEvent
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 T = TypeVar("T")
 
 #: Takes the epoch of a controller, a partition, and what the controller takes for its state.
 Knows = Callable[[int, TopicPartition, LeaderAndIsr], None]
-
-#: The setting of a topic that lets a replica outside the ISR lead if no other is live.
-UNCLEAN = "unclean.leader.election.enable"
 
 #: The paths whose children the controller knows.
 _LISTS = (BROKER_IDS, BROKER_TOPICS, DELETE_TOPICS, ISR_CHANGES)
@@ -233,7 +238,7 @@ class Reign:
                 await self._writes.remove(instruction.topic)
                 found = TopicRemoved(instruction.topic)
             case Log():
-                self._report("log", {"message": instruction.message})
+                self._log(instruction.message)
             case _:
                 await self._drop(instruction)
         return found
@@ -245,15 +250,15 @@ class Reign:
         found = await self._states(refused)
         return StatesWritten(written, {each: found.get(each) for each in refused}, of)
 
-    async def _drop(self, instruction: DropPreferred | DropDeletion | DropIsrReports | TrimReassignment) -> None:
+    async def _drop(self, instruction: DropPreferred | DropDeletion | DropReports | TrimReassignment) -> None:
         """Delete a request that has been carried out, or what it still asks for."""
         match instruction:
             case DropPreferred():
                 await self._writes.delete(PREFERRED_ELECTION)
             case DropDeletion():
                 await self._writes.delete(f"{DELETE_TOPICS}/{instruction.topic}")
-            case DropIsrReports():
-                await self._writes.drop_isr_reports(instruction.reports)
+            case DropReports():
+                await self._writes.drop_reports(instruction.reports)
             case TrimReassignment():
                 await self._trim(instruction.dropped)
             case _:
@@ -279,7 +284,12 @@ class Reign:
         """The cluster as it is, with a watch on all that may change."""
         for path in _LISTS if self._settings.lists_early else ():
             await self._children(path)
-        await self._writes.drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
+        form, enabled = self._settings.form, self._settings.features_enabled
+        if form.has_features and enabled is not None:
+            await set_up_features(self._client, enabled=enabled)
+        for folder in (LOG_DIR_EVENTS, ISR_CHANGES) if form.hears_of_failed_disks else (ISR_CHANGES,):
+            names = await self._children(folder)
+            await self._writes.drop_reports(inside(folder, names))  # all is read, and all brokers told, after it
         brokers = await self._brokers(await self._children(BROKER_IDS))
         topics = await self._topics({}, await self._children(BROKER_TOPICS))
         partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
@@ -321,6 +331,9 @@ class Reign:
                 if controls is None or (not controls and self._settings.form.resigns_to_a_successor):
                     raise self._moved()
                 found: Stimulus | None = None
+            case paths.LOG_DIR_EVENTS:
+                reports = inside(LOG_DIR_EVENTS, await self._children(LOG_DIR_EVENTS))
+                found = LogDirsFailed(await self._reported(reports, read_log_dir_event), reports)
             case paths.PREFERRED_ELECTION:
                 found = await self._preferred()
             case paths.REASSIGNMENT:
@@ -355,18 +368,7 @@ class Reign:
         """Those of these that are registered now."""
         ids = [int(each) for each in names if each.isascii() and each.isdigit()]
         answers = await self._client.ask_all([get(broker_path(each)) for each in ids])
-        found = []
-        for broker_id, node in those_there(ids, answers):
-            try:
-                registration = read_registration(broker_id, node.data)
-            except KafkaException as error:
-                self._report("log", {"message": f"broker {broker_id} is left out: {error}"})
-                continue
-            if registration.address is None:
-                self._report("log", {"message": f"broker {broker_id} has no plaintext endpoint: it is left out"})
-                continue
-            found.append(LiveBroker(broker_id, node.stat.czxid, *registration.address, registration.rack))
-        return sorted(found, key=lambda each: each.broker_id)
+        return live_brokers(ids, answers, self._log)
 
     async def _topics(self, known: Mapping[str, Topic], names: Sequence[str]) -> dict[str, Topic]:
         """These topics. Of those that are known the assignment is not read again: they have a watch."""
@@ -384,7 +386,7 @@ class Reign:
             try:
                 found[topic] = read_topic(read_assignment(topic, node.data))
             except KafkaException as error:
-                self._report("log", {"message": f"topic {topic} is left out: {error}"})
+                self._log(f"topic {topic} is left out: {error}")
         return found
 
     async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
@@ -396,7 +398,7 @@ class Reign:
             try:
                 found[partition] = read_stored(partition, node)
             except KafkaException as error:
-                self._report("log", {"message": f"the state of {partition.topic}-{partition.partition}: {error}"})
+                self._log(f"the state of {partition.topic}-{partition.partition}: {error}")
         return found
 
     async def _nodes_of(self, partitions: Sequence[TopicPartition]) -> Iterator[tuple[TopicPartition, Node]]:
@@ -408,14 +410,14 @@ class Reign:
 
     async def _isrs_reported(self, names: Sequence[str]) -> IsrsReported:
         """The states of the partitions whose leaders report there that they have written them."""
-        answers = await self._client.ask_all([get(f"{ISR_CHANGES}/{each}") for each in names])
-        reported: set[TopicPartition] = set()
-        for name, node in those_there(names, answers):
-            try:
-                reported |= {TopicPartition(*each) for each in read_isr_change(f"{ISR_CHANGES}/{name}", node.data)}
-            except KafkaException as error:
-                self._report("log", {"message": str(error)})
-        return IsrsReported(await self._states(sorted(reported)), names)
+        reports = inside(ISR_CHANGES, names)
+        changes = await self._reported(reports, read_isr_change)
+        reported = {TopicPartition(*each) for partitions in changes for each in partitions}
+        return IsrsReported(await self._states(sorted(reported)), reports)
+
+    async def _reported(self, reports: Sequence[str], read: Callable[[str, bytes], T]) -> list[T]:
+        """What is in those reports of brokers that can be read."""
+        return list(contents(reports, await self._client.ask_all([get(each) for each in reports]), read, self._log))
 
     async def _preferred(self) -> PreferredRead | None:
         """What the znode asks for; None if it is not there. What cannot be read asks for nothing, and is deleted."""
@@ -427,7 +429,7 @@ class Reign:
             try:
                 return PreferredRead([TopicPartition(*each) for each in read_preferred_election(node.data)])
             except KafkaException as error:
-                self._report("log", {"message": f"no preferred leader is elected: {error}"})
+                self._log(f"no preferred leader is elected: {error}")
         return PreferredRead(())
 
     async def _reassignment(self) -> ReassignmentRead | None:
@@ -461,7 +463,7 @@ class Reign:
                 targets = {TopicPartition(*each): target for each, target in read_reassignment(node.data).items()}
                 return targets, node.stat.version
             except KafkaException as error:
-                self._report("log", {"message": f"no partition is reassigned: {error}"})
+                self._log(f"no partition is reassigned: {error}")
         return {}, -1
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
@@ -479,16 +481,10 @@ class Reign:
         """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""
         topics = sorted({each.topic for each in partitions})
         answers = await self._client.ask_all([get(topic_config_path(each)) for each in topics])
-        allowed = dict.fromkeys(topics, self._settings.unclean_default)
-        for topic, node in those_there(topics, answers):
-            try:
-                text = read_configuration(topic_config_path(topic), node.data).get(UNCLEAN)
-            except KafkaException as error:
-                self._report("log", {"message": str(error)})
-                text = "false"
-            if text is not None:
-                allowed[topic] = text.strip().lower() == "true"
-        return {each for each in topics if allowed[each]}
+        return those_unclean(topics, answers, self._log, default=self._settings.unclean_default)
+
+    def _log(self, message: str) -> None:
+        self._report("log", {"message": message})
 
     def _watch(self, path: str, reply: Reply[Any]) -> None:
         """Put the path among the events when its watch fires. Reads that watch the same share one watch."""

@@ -55,8 +55,9 @@ class ControllerSettings:
     taken up, and never overwritten, in any form. `elects_batch_again`: see `controller.elections`.
     `orders_before_metadata`: a new controller tells brokers of leaders before it tells them who is live, as up to
     0.10.1 (KAFKA-4443). `resigns_under_lock`, `lists_early`: see `controller.reign`. `broker_epochs`: lives of one
-    broker are told apart, as from 2.2 on. `leaders_write_isrs`: in the protocol of this broker, as up to 2.6. `bug`: a
-    mistake that is planted."""
+    broker are told apart, as from 2.2 on. `leaders_write_isrs`: in the protocol of this broker, as up to 2.6.
+    `features_enabled`: see `controller.features`; None: the release knows no features, as up to 2.6. `bug`: a mistake
+    that is planted."""
 
     unclean_default: bool = False
     deletes_topics: bool = True
@@ -76,4 +77,5 @@ class ControllerSettings:
     lists_early: bool = False
     broker_epochs: bool = True
     leaders_write_isrs: bool = False
+    features_enabled: bool | None = True
     bug: ControllerBug | None = None

@@ -8,6 +8,7 @@ from enum import Enum
 
 from controller.cluster import Assignment, LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
+from controller.refusals import NotElected, Rejected
 from controller.request_batch import Send
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -145,6 +146,14 @@ class IsrsReported:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirsFailed:
+    """These brokers report that a log folder has failed (KIP-112). `reports`: the znodes that say so."""
+
+    brokers: Collection[int]
+    reports: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownAsked:
     """A ControlledShutdown request. `broker_epoch`: -1 if the broker does not know it. `answer` takes what came of it,
     once: an error, or the partitions that the broker still leads."""
@@ -162,14 +171,6 @@ class ReplicasStopped:
 
     asked: ShutdownAsked
     followed: tuple[TopicPartition, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class NotElected:
-    """Why a partition has not got the leader that was wanted. `message`: None if it leads already."""
-
-    code: ErrorCode
-    message: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +203,6 @@ class ElectionsEnded:
     wanted: ElectionAsked | PreferredRead
     partitions: tuple[TopicPartition, ...]
     refused: Mapping[TopicPartition, NotElected]
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """Why a partition is not reassigned."""
-
-    code: ErrorCode
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +305,7 @@ Stimulus = (
     | BrokersCame
     | IsrAsked
     | IsrsReported
+    | LogDirsFailed
     | ShutdownAsked
     | ReplicasStopped
     | ElectionAsked
@@ -381,8 +375,8 @@ class DropDeletion:
 
 
 @dataclass(frozen=True, slots=True)
-class DropIsrReports:
-    """Delete these reports of leaders that have written their ISRs."""
+class DropReports:
+    """Delete these reports of brokers: znodes, by their paths."""
 
     reports: Sequence[str]
 
@@ -480,7 +474,7 @@ Instruction = (
     | TrimReassignment
     | RemoveTopic
     | DropDeletion
-    | DropIsrReports
+    | DropReports
     | ReadUnclean
     | HandBack
     | AnswerIsr

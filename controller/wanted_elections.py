@@ -14,6 +14,7 @@ from collections.abc import Collection
 from controller.cluster import Cluster
 from controller.elections import Elections, Strategy
 from controller.leader_election import imbalanced
+from controller.refusals import NotElected
 from controller.stimuli import (
     AnswerElection,
     DropPreferred,
@@ -23,7 +24,6 @@ from controller.stimuli import (
     ImbalanceDue,
     Instruction,
     Log,
-    NotElected,
     PreferredRead,
 )
 from rebalance_lab.assignors import TopicPartition

@@ -1,6 +1,6 @@
 """What a reign writes to ZooKeeper: states and assignments, and the end of what was asked for.
 
-From the form of 2.1 on every write is fenced by the controller epoch (claim E3).
+From the form of 2.1 on every write here is fenced by the controller epoch (claim E3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import (
     CONTROLLER_EPOCH,
     DELETE_TOPICS,
-    ISR_CHANGES,
     REASSIGNMENT,
     partition_state_path,
     topic_config_path,
@@ -136,9 +135,9 @@ class Writes:
             raise answer.error
         return not isinstance(answer.error, BadVersion)
 
-    async def drop_isr_reports(self, names: Sequence[str]) -> None:
-        """Delete these reports of leaders."""
-        await self._fenced([Delete(f"{ISR_CHANGES}/{each}") for each in names])
+    async def drop_reports(self, reports: Sequence[str]) -> None:
+        """Delete these reports of brokers, by their paths."""
+        await self._fenced([Delete(each) for each in reports])
 
     async def remove(self, topic: str) -> None:
         """The topic's znodes, its configuration, then the request to delete it, so that a successor finds it until all

@@ -205,8 +205,16 @@ class BrokerConfig:
             resigns_under_lock=self.lab_resigns_under_lock,
             broker_epochs=self.lab_broker_epochs,
             leaders_write_isrs=self.isr_writer is IsrWriter.LEADER,
+            features_enabled=self._features_enabled,
             bug=self.lab_controller_bug,
         )
+
+    @property
+    def _features_enabled(self) -> bool | None:
+        """Whether its protocol has finalized features (`isFeatureVersioningSupported`); None: its release has none."""
+        if self.lab_release is Release.V1_1:
+            return None
+        return self.inter_broker_protocol_version is ProtocolVersion.V2_7
 
     @property
     def periods(self) -> Periods:

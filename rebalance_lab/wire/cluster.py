@@ -19,6 +19,7 @@ from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import (
     CLUSTER_ID,
     CONTROLLER,
+    FEATURE,
     PREFERRED_ELECTION,
     REASSIGNMENT,
     broker_path,
@@ -41,6 +42,7 @@ _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65535)]
+Level = Annotated[int, msgspec.Meta(ge=1, le=2**15 - 1)]
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +150,36 @@ class _Reassignments(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[_Reassigned, ...]
 
 
+class _LogDirEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """`event`: 1, a log folder has failed. It is written, and not read."""
+
+    version: int = 1
+    broker: int
+    event: int = 1
+
+
+class _Levels(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`min_version_level`: in version 1 only."""
+
+    max_version_level: Level
+    min_version_level: Level | None = None
+
+
+class FinalizedFeatures(msgspec.Struct, frozen=True, kw_only=True):
+    """`/feature`, versions 1 and 2 (from protocol 3.3 on): whether the brokers' features are finalized for the cluster
+    (KIP-584), and the finalized level of each."""
+
+    version: int = 1
+    enabled: bool
+    levels: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class _Features(msgspec.Struct, frozen=True, kw_only=True):
+    features: dict[str, _Levels]
+    version: Annotated[int, msgspec.Meta(ge=1, le=2)]
+    status: Annotated[int, msgspec.Meta(ge=0, le=1)]
+
+
 class _ClusterId(msgspec.Struct, frozen=True):
     """`/cluster/id`. The version is a text."""
 
@@ -253,6 +285,21 @@ def isr_change_payload(partitions: Sequence[tuple[str, int]]) -> bytes:
     return _named(partitions)
 
 
+def log_dir_event_payload(broker_id: int) -> bytes:
+    """`/log_dir_event_notification/log_dir_event_…`: a log folder of this broker has failed (KIP-112)."""
+    return msgspec.json.encode(_LogDirEvent(broker=broker_id))
+
+
+def features_payload(features: FinalizedFeatures) -> bytes:
+    """`/feature`, the fields in the order of 3.9.1. In version 1 the least level is that which is finalized."""
+    first = features.version == 1
+    levels = {
+        name: _Levels(max_version_level=each, min_version_level=each if first else None)
+        for name, each in features.levels.items()
+    }
+    return msgspec.json.encode(_Features(features=levels, version=features.version, status=int(features.enabled)))
+
+
 def preferred_election_payload(partitions: Sequence[tuple[str, int]]) -> bytes:
     """`/admin/preferred_replica_election`: the partitions that their preferred leaders are to lead."""
     return _named(partitions)
@@ -314,6 +361,23 @@ def read_configuration_change(path: str, data: bytes) -> str:
 def read_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
     """Raises KafkaException."""
     return _read_named(data, path)
+
+
+def read_log_dir_event(path: str, data: bytes) -> int:
+    """The broker whose log folder has failed. Raises KafkaException."""
+    return _read(_LogDirEvent, data, path).broker
+
+
+def read_features(data: bytes) -> FinalizedFeatures:
+    """Raises KafkaException, which names the path, also if version 1 has levels without a least one (`FeatureZNode`,
+    3.9.1)."""
+    found = _read(_Features, data, FEATURE)
+    for name, each in found.features.items():
+        least = each.min_version_level
+        if found.version == 1 and (least is None or least > each.max_version_level):
+            raise KafkaException(f"{FEATURE}: feature {name} has no levels from a least one to a greatest one")
+    levels = {name: each.max_version_level for name, each in found.features.items()}
+    return FinalizedFeatures(version=found.version, enabled=bool(found.status), levels=levels)
 
 
 def read_preferred_election(data: bytes) -> list[tuple[str, int]]:

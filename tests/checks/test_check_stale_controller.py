@@ -208,6 +208,8 @@ def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, o
         (Kind.CREATED, "/brokers/topics/t/partitions/1"),
         (Kind.DELETED, "/config/topics/t"),
         (Kind.DELETED, "/isr_change_notification/isr_change_0000000001"),
+        (Kind.DELETED, "/log_dir_event_notification/log_dir_event_0000000001"),
+        (Kind.CHANGED, "/feature"),
     ],
 )
 @pytest.mark.parametrize(
@@ -226,7 +228,14 @@ def test_only_the_controller_or_another_program_writes_what_controllers_write(
         assert finding.why.endswith("by b1, and the controller was b2")
 
 
-@pytest.mark.parametrize("path", ["/config/topics/t", "/isr_change_notification/isr_change_0000000001"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/config/topics/t",
+        "/isr_change_notification/isr_change_0000000001",
+        "/log_dir_event_notification/log_dir_event_0000000001",
+    ],
+)
 def test_leaders_and_clients_write_settings_and_reports(path: str) -> None:
     story = Epochs()
     succeeded(story)

@@ -24,16 +24,15 @@ from controller_machine import (
 from controller.cluster import Topic
 from controller.leader_election import LeaderAndIsr, Selection
 from controller.request_batch import Send
-from controller.states import PartitionState, ReplicaState
+from controller.states import PartitionState
 from controller.stimuli import (
     AnswerIsr,
     BrokersRead,
-    DropIsrReports,
+    DropReports,
     HandBack,
     IsrAsked,
     IsrsReported,
     IsrWanted,
-    LeadershipAnswered,
     Loaded,
     Log,
     Purpose,
@@ -340,58 +339,6 @@ def test_from_1_1_on_the_last_replica_stays_and_no_setting_is_read() -> None:
     assert written[-1] == WriteStates({T0: (LeaderAndIsr(NO_LEADER, 1, (1,)), 0)}, Purpose.OFFLINE)
 
 
-# -- disks that fail ------------------------------------------------------------------------------
-
-
-def disk_failed(broker_id: int) -> LeadershipAnswered:
-    return LeadershipAnswered(broker_id, (), {T0: ErrorCode.KAFKA_STORAGE_ERROR})
-
-
-def test_a_leader_whose_disk_has_failed_is_followed_by_another() -> None:
-    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
-    found = carried_out(it, disk_failed(1))
-    assert found[0] == Log("broker 1 does not take its role for t-0: KAFKA_STORAGE_ERROR")
-    assert writes(found) == [{T0: LeaderAndIsr(2, 1, (2,))}]
-    assert (1, "delete", [(0, 1, False)]) in brief(found)
-    assert it.cluster.replica_states[T0] == {1: ReplicaState.OFFLINE, 2: ReplicaState.ONLINE}
-
-
-def test_a_failed_disk_is_in_no_isr_and_leads_nothing_until_its_broker_is_back() -> None:
-    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
-    assert writes(carried_out(it, disk_failed(2))) == [{T0: LeaderAndIsr(1, 1, (1,))}]
-    assert carried_out(it, disk_failed(2)) == [Log("broker 2 does not take its role for t-0: KAFKA_STORAGE_ERROR")]
-    assert writes(carried_out(it, BrokersRead([broker(2)]))) == [{T0: LeaderAndIsr(NO_LEADER, 2, (1,))}]
-    assert it.handle(UncleanRead([T0], {"t"})) == [
-        Log("partition t-0 has no leader: none of the replicas 1, 2 is live; start one of these brokers")
-    ]
-    carried_out(it, BrokersRead([broker(2, epoch=900)]))
-    assert it.handle(UncleanRead([T0], {"t"})) == [WriteStates({T0: (LeaderAndIsr(2, 3, (2,), recovering=True), 2)})]
-
-
-def test_the_metadata_names_replicas_that_are_offline() -> None:
-    it = with_leader_1()
-    found = carried_out(it, disk_failed(2))
-    told = [
-        each.request for each in found if isinstance(each, Send) and isinstance(each.request, UpdateMetadataRequest)
-    ]
-    assert told[-1].topic_states[0].partition_states[0].offline_replicas == (2,)
-
-
-def test_a_role_that_is_taken_again_brings_the_replica_back() -> None:
-    it = with_leader_1()
-    carried_out(it, disk_failed(2))
-    assert it.cluster.may_lead(T0) == (1, 3)
-    it.handle(LeadershipAnswered(2, [T0]))
-    assert it.cluster.may_lead(T0) == (1, 2, 3)
-
-
-def test_a_role_refused_for_another_reason_is_reported_only() -> None:
-    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
-    assert it.handle(LeadershipAnswered(1, (), {T0: ErrorCode.UNKNOWN_SERVER_ERROR})) == [
-        Log("broker 1 does not take its role for t-0: UNKNOWN_SERVER_ERROR")
-    ]
-
-
 # -- ISRs that leaders ask for --------------------------------------------------------------------
 
 
@@ -433,9 +380,9 @@ def test_an_isr_that_its_leader_has_written_is_told_to_all_brokers() -> None:
     it = with_leader_1()
     newer, older = stored(1, 1, leader_epoch=5, version=4), stored(1, 1, 2, 3, leader_epoch=5, version=2)
     found = it.handle(IsrsReported({T0: newer, T1: newer}, ["isr_change_1"]))
-    assert brief(found) == [*((each, "inform", [(0, 1, 5)]) for each in (1, 2, 3)), DropIsrReports(["isr_change_1"])]
+    assert brief(found) == [*((each, "inform", [(0, 1, 5)]) for each in (1, 2, 3)), DropReports(["isr_change_1"])]
     assert it.cluster.stored == {T0: newer}
-    assert it.handle(IsrsReported({T0: older}, ["isr_change_2"])) == [DropIsrReports(["isr_change_2"])]
+    assert it.handle(IsrsReported({T0: older}, ["isr_change_2"])) == [DropReports(["isr_change_2"])]
     assert it.cluster.stored == {T0: newer}
 
 

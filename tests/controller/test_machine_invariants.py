@@ -22,6 +22,7 @@ from controller.stimuli import (
     IsrWanted,
     LeadershipAnswered,
     Loaded,
+    LogDirsFailed,
     PreferredRead,
     ReadUnclean,
     ShutdownAsked,
@@ -35,14 +36,15 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 REPLICAS = (1, 2, 3)
 
-#: Who is registered, and how many lives later; who shuts down; whose disk fails; which ISR the leader asks
-#: for; who wants the preferred leader.
+#: Who is registered, and how many lives later; who shuts down; whose disk fails; who reports that; which ISR
+#: the leader asks for; who wants the preferred leader.
 REGISTERED = st.dictionaries(st.sampled_from(REPLICAS), st.integers(1, 3), max_size=3)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("brokers"), REGISTERED),
         st.tuples(st.just("shutdown"), st.sampled_from(REPLICAS)),
         st.tuples(st.just("disk"), st.tuples(st.sampled_from(REPLICAS), st.booleans())),
+        st.tuples(st.just("folder"), st.sampled_from(REPLICAS)),
         st.tuples(st.just("isr"), st.sets(st.sampled_from(REPLICAS), min_size=1)),
         st.tuples(st.just("elect"), st.sampled_from(["znode", "imbalance", "preferred"])),
     ),
@@ -128,6 +130,8 @@ def test_whatever_is_written_keeps_to_the_rules(
             zookeeper.carry_out(it, WISHES[str(what)])
         elif kind == "disk" and isinstance(what, tuple):
             zookeeper.carry_out(it, _role(*what))
+        elif kind == "folder" and isinstance(what, int):
+            zookeeper.carry_out(it, LogDirsFailed([what], []))
         elif kind == "isr" and isinstance(what, set) and (wanted := _wanted(it, what)) is not None:
             before = it.cluster.stored[T0].leader_and_isr
             zookeeper.carry_out(it, wanted)

@@ -8,6 +8,7 @@ from controller_machine import EPOCH, T0, T1, brief, broker, carried_out, machin
 from controller.cluster import Stored, Topic
 from controller.leader_election import LeaderAndIsr, imbalanced
 from controller.machine import ControllerMachine
+from controller.refusals import NotElected
 from controller.states import PartitionState
 from controller.stimuli import (
     AnswerElection,
@@ -19,7 +20,6 @@ from controller.stimuli import (
     ImbalanceDue,
     Loaded,
     Log,
-    NotElected,
     PreferredRead,
     StatesWritten,
     TopicRemoved,

@@ -38,11 +38,16 @@ def as_expected(found: dict[str, Finding]) -> None:
     assert found["duty_target"].outcome is Outcome.CLEAN
 
 
+#: How many operations less a duty has in some trials, if not one, because nobody else asks the controller meanwhile: a
+#: broker that shuts down may have gone before it is told of two changes.
+FEWER = {Duty.SHUTDOWN: 2}
+
+
 @pytest.mark.parametrize("duty", Duty)
 def test_without_a_kill_each_duty_is_done_with_so_many_operations(duty: Duty) -> None:
     history, found = play(duty, 0)
     as_expected(found)
-    assert len(operations(history)) == OPERATIONS[duty]
+    assert OPERATIONS[duty] - FEWER.get(duty, 0) <= len(operations(history)) <= OPERATIONS[duty]
 
 
 @pytest.mark.parametrize(
@@ -64,11 +69,6 @@ def test_the_controller_dies_before_an_operation_and_the_duty_is_done(duty: Duty
     as_expected(found)
     assert len(operations(history)) == kill_at
     assert operations(history)[-1].startswith(operation)
-
-
-#: How many operations less a duty has in some trials, if not one, because nobody else asks the controller meanwhile: a
-#: broker that shuts down may have gone before it is told of two changes.
-FEWER = {Duty.SHUTDOWN: 2}
 
 
 @pytest.mark.slow
@@ -124,9 +124,9 @@ def moved(kill_at: int, *, seed: int = 1, awaits_deletion: bool = True) -> tuple
     [
         (3, "multi: check /controller_epoch, set /brokers/topics/t2"),
         (5, "multi: check /controller_epoch, set /brokers/topics/t2/partitions/0/state"),
-        (28, "StopReplica to broker"),
+        (27, "StopReplica to broker"),
         # the leader of t2-1 moves while t2-0 ends: what is written of the topic must still name the old replica
-        (45, "UpdateMetadata to broker"),
+        (44, "UpdateMetadata to broker"),
     ],
 )
 def test_a_reassignment_that_awaits_deletion_is_done(kill_at: int, operation: str) -> None:

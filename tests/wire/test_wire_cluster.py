@@ -24,6 +24,12 @@ CONFIGURATION = b'{"version":1,"config":{"segment.bytes":"2097152"}}'
 CHANGE = b'{"version":2,"entity_path":"topics/t"}'
 #: As IsrChangeNotificationSequenceZNode.encode of 2.6.3 and 3.9.1.
 ISR_CHANGE = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":3}]}'
+#: As LogDirEventNotificationSequenceZNode.encode of 1.1.1 and 3.9.1.
+LOG_DIR_EVENT = b'{"version":1,"broker":3,"event":1}'
+#: As FeatureZNode.encode of 3.9.1, with protocols below 3.3 and from 3.3 on; in the order of a hash map of Scala 2.13.
+FEATURES = b'{"features":{},"version":1,"status":1}'
+FEATURES_OF_3_3 = b'{"features":{},"version":2,"status":1}'
+LEVELS = b'{"features":{"f":{"max_version_level":3,"min_version_level":3}},"version":1,"status":1}'
 #: As ReassignPartitionsZNode.encode and TopicZNode.encode of 3.9.1.
 REASSIGNMENT = (
     b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,4]},'
@@ -45,6 +51,10 @@ def test_payloads_are_those_of_3_9_1() -> None:
     assert cluster.configuration_payload({"segment.bytes": "2097152"}) == CONFIGURATION
     assert cluster.configuration_change_payload("topics/t") == CHANGE
     assert cluster.isr_change_payload([("t", 0), ("u", 3)]) == ISR_CHANGE
+    assert cluster.log_dir_event_payload(3) == LOG_DIR_EVENT
+    assert cluster.features_payload(cluster.FinalizedFeatures(enabled=True)) == FEATURES
+    assert cluster.features_payload(cluster.FinalizedFeatures(version=2, enabled=True)) == FEATURES_OF_3_3
+    assert cluster.features_payload(cluster.FinalizedFeatures(enabled=True, levels={"f": 3})) == LEVELS
     assert cluster.reassignment_payload([(("t", 0), (3, 4)), (("u", 1), (1,))]) == REASSIGNMENT
     moving = cluster.assignment_payload(
         {0: (3, 4, 1, 2), 1: (1, 2)}, TOPIC_ID, adding={0: (3, 4)}, removing={0: (1, 2)}
@@ -65,6 +75,10 @@ def test_what_3_9_1_wrote_is_read() -> None:
     assert cluster.read_controller(CONTROLLER).brokerid == 1
     assert cluster.read_configuration("/config/topics/t", CONFIGURATION) == {"segment.bytes": "2097152"}
     assert cluster.read_isr_change("/isr_change_notification/isr_change_0000000001", ISR_CHANGE) == [("t", 0), ("u", 3)]
+    assert cluster.read_log_dir_event("/log_dir_event_notification/log_dir_event_0000000001", LOG_DIR_EVENT) == 3
+    assert cluster.read_features(FEATURES) == cluster.FinalizedFeatures(enabled=True)
+    assert cluster.read_features(FEATURES_OF_3_3) == cluster.FinalizedFeatures(version=2, enabled=True)
+    assert cluster.read_features(LEVELS) == cluster.FinalizedFeatures(enabled=True, levels={"f": 3})
     assert cluster.read_reassignment(REASSIGNMENT) == {("t", 0): (3, 4), ("u", 1): (1,)}
     moving = cluster.read_assignment("t", REASSIGNED)
     assert (moving.adding_replicas, moving.removing_replicas) == ({"0": (3, 4)}, {"0": (1, 2)})
@@ -133,6 +147,15 @@ def test_registrations_that_nobody_writes(version: int, rack: str | None) -> Non
         (cluster.read_controller, b"\xff", "/controller holds"),
         (lambda data: cluster.read_configuration("/config/topics/t", data), b'{"config":{"a":1}}', "/config/topics/t"),
         (cluster.read_cluster_id, b"", "/cluster/id"),
+        (lambda data: cluster.read_log_dir_event("/l/1", data), b'{"version":1}', "/l/1 holds"),
+        (cluster.read_features, b'{"features":{},"version":1}', "status"),
+        (cluster.read_features, b'{"features":{},"version":3,"status":1}', "/feature holds"),
+        (cluster.read_features, b'{"features":{"f":{"max_version_level":1}},"version":1,"status":1}', "feature f has"),
+        (
+            cluster.read_features,
+            b'{"features":{"f":{"max_version_level":1,"min_version_level":2}},"version":1,"status":1}',
+            "feature f has no levels",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_path(read, data: bytes, says: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
-from controller.stimuli import Rejected
+from controller.refusals import Rejected
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.refused import NOT_THE_CONTROLLER

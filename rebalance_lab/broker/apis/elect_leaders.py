@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import groupby
 
-from controller.stimuli import NotElected
+from controller.refusals import NotElected
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.wire.kafka.apis import ApiKey
