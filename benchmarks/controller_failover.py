@@ -13,8 +13,12 @@ A run begins when ZooKeeper has deleted `/controller`, and ends when broker 2 ha
 of the new controller epoch. The contenders take turns, and one run of each before the others is not counted. What each
 does in that time: docs/benchmarks.md.
 
+When a failover is over, broker 1 is sent its LeaderAndIsr requests again, by this command, and timed until it has
+answered them. Its controller has sent it the same ones, in the failover, beside its other work. The broker knows all of
+these leaderships both times, because no leader changes.
+
 With --json: `ours` and `theirs` (of 3.9.1; null without it) are medians in seconds, `ratio` is the median of
-ours / theirs over the runs. Exit code 1 if the ratio is above a sixth.
+ours / theirs over the runs; `answers`: the seconds of broker 1, of each run. Exit code 1 if the ratio is above a sixth.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import argparse
 import asyncio
 import json
 import os
+import socket
 import statistics
 import sys
 import tempfile
@@ -36,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
+from msgspec.structs import replace
 
 from controller.forms import ControllerForm
 from rebalance_lab.cli.cluster import BrokerProcess
@@ -43,11 +49,18 @@ from rebalance_lab.testing.ensemble import wait_until
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
     assignment_payload,
+    read_registration,
     registration_payload,
     state_payload,
 )
 from rebalance_lab.wire.kafka.apis import ApiKey
-from rebalance_lab.wire.kafka.frames import decode_request, encode_response, read_header
+from rebalance_lab.wire.kafka.frames import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    read_header,
+)
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -100,9 +113,11 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True)
 class Received:
-    """A request of a controller. `partitions`: those of a LeaderAndIsr or UpdateMetadata request."""
+    """A request of a controller. `frame`: as it was sent, without its size. `partitions`: those of a LeaderAndIsr or
+    UpdateMetadata request."""
 
     at_s: float
+    frame: bytes
     kind: type
     epoch: int
     partitions: int
@@ -135,7 +150,7 @@ class Stub:
             header = read_header(frame)
             if header.key in _ANSWERS:
                 request: Any = decode_request(frame, header)
-                found.append(Received(at_s, type(request), request.controller_epoch, _partitions(request)))
+                found.append(Received(at_s, frame, type(request), request.controller_epoch, _partitions(request)))
         return found
 
 
@@ -164,7 +179,8 @@ def _partitions(request: LeaderAndIsrRequest | UpdateMetadataRequest | StopRepli
 
 @dataclass
 class Contender:
-    """`zookeeper`: a client below its chroot. `seconds`: of each run that counts."""
+    """`zookeeper`: a client below its chroot. `seconds`: of each run that counts; `answers`: how long broker 1 took to
+    answer its LeaderAndIsr requests, in seconds."""
 
     name: str
     broker: OsProcess
@@ -172,15 +188,27 @@ class Contender:
     zookeeper: KazooClient
     partitions: int
     seconds: list[float] = field(default_factory=list)
+    answers: list[float] = field(default_factory=list)
     epoch: int = 0
 
-    def failover(self) -> float:
-        """Delete `/controller`. Seconds until the last LeaderAndIsr request of the next controller epoch."""
+    def failover(self) -> tuple[float, list[bytes]]:
+        """Delete `/controller`. Seconds until the last LeaderAndIsr request of the next controller epoch; all of these
+        requests, as they were sent to broker 2."""
         self.zookeeper.delete(CONTROLLER)
         began_s = time.perf_counter()
         sent = self.until_over(began_s)
         self.epoch = sent[-1].epoch
-        return max(each.at_s for each in sent if each.kind is LeaderAndIsrRequest) - began_s
+        orders = [each for each in sent if each.kind is LeaderAndIsrRequest]
+        return max(each.at_s for each in orders) - began_s, [each.frame for each in orders]
+
+    def answered_s(self, orders: list[bytes]) -> float:
+        """Seconds in which broker 1 answers these LeaderAndIsr requests, sent one after another."""
+        data, stat = self.zookeeper.get(broker_path(REAL))
+        address = read_registration(REAL, data).address
+        if address is None:
+            raise NotMeasured(f"broker {REAL} of {self.name} has no plaintext endpoint")
+        with socket.create_connection(address, LIMIT_S) as connection:
+            return sum(_exchange(connection, each, stat.czxid) for each in orders)
 
     def until_over(self, since_s: float) -> list[Received]:
         """Wait for a failover to end. What was sent in it."""
@@ -204,6 +232,23 @@ class Contender:
             return False
         after = sent[led[-1] :]
         return any(each.kind is UpdateMetadataRequest and each.partitions >= self.partitions for each in after)
+
+
+def _exchange(connection: socket.socket, order: bytes, broker_epoch: int) -> float:
+    """Send a LeaderAndIsr request to the broker of this epoch. Seconds until its answer is there as a whole."""
+    header = read_header(order)
+    request = replace(decode_request(order, header), broker_epoch=broker_epoch)
+    frame = encode_request(request, header.version, correlation_id=header.correlation_id, client_id="benchmark")
+    began_s = time.perf_counter()
+    connection.sendall(len(frame).to_bytes(4, "big") + frame)
+    with connection.makefile("rb") as answers:
+        answer = answers.read(int.from_bytes(answers.read(4), "big"))
+    seconds = time.perf_counter() - began_s
+    _, response = decode_response(answer, header.key, header.version)
+    assert isinstance(response, LeaderAndIsrResponse)
+    if response.error_code:
+        raise NotMeasured(f"broker {REAL} refuses a LeaderAndIsr request: error {response.error_code}")
+    return seconds
 
 
 def fill(zookeeper: KazooClient, partitions: int, stub_port: int) -> None:
@@ -300,9 +345,11 @@ def measure(names: list[str], partitions: int, runs: int) -> list[Contender]:
         for run in range(runs + 1):
             print(f"run {run} of {runs}" if run else "warming up", file=sys.stderr)
             for each in found if run % 2 else reversed(found):
-                seconds = each.failover()
+                seconds, orders = each.failover()
+                answered_s = each.answered_s(orders)
                 if run:
                     each.seconds.append(seconds)
+                    each.answers.append(answered_s)
     return found
 
 
@@ -320,16 +367,20 @@ def report(found: list[Contender]) -> dict[str, Any]:
         "theirs": None if theirs is None else statistics.median(theirs),
         "ratio": None if theirs is None else ratio(ours, theirs),
         "seconds": seconds,
+        "answers": {each.name: each.answers for each in found},
     }
 
 
 def show(found: list[Contender]) -> None:
-    print("| partitions | controller | seconds (least to most) | the lab / it |")
-    print("| ---: | --- | ---: | ---: |")
+    print("| partitions | controller | seconds (least to most) | the lab / it | its broker answers in |")
+    print("| ---: | --- | ---: | ---: | ---: |")
     for each in found:
-        spread = f"**{statistics.median(each.seconds):.3f}** ({min(each.seconds):.3f} to {max(each.seconds):.3f})"
         by = "" if each.name == OURS else f"{ratio(found[0].seconds, each.seconds):.2f}"
-        print(f"| {each.partitions:,} | {each.name} | {spread} | {by} |")
+        print(f"| {each.partitions:,} | {each.name} | {_spread(each.seconds)} | {by} | {_spread(each.answers)} |")
+
+
+def _spread(seconds: list[float]) -> str:
+    return f"**{statistics.median(seconds):.3f}** ({min(seconds):.3f} to {max(seconds):.3f})"
 
 
 def main() -> int:
