@@ -18,7 +18,6 @@
 | replicas in one StopReplica request | one | one; the first request names none | all (from 2.3 on) |
 | request to reassign, written over another | is taken up | is not seen | the same |
 | what stays of it if a part is done | the rest of what was read | the rest of what is known | as 0.8.2 (from 2.4 on) |
-| new replica on a dead broker | is refused to a tool (up to 0.9) | is waited for | the same |
 
 Read in `kafka.controller.KafkaController` and `kafka.server.ZookeeperLeaderElector` (0.8.2.2), in `KafkaController` and
 `kafka.zk.KafkaZkClient` (1.1.1, 3.9.1), in `ReplicaStateMachine` (0.8.2.2, 1.1.1, 2.0.0), in `ControllerChannelManager`
@@ -120,9 +119,3 @@ class ControllerForm(StrEnum):
         """Whether a controller writes what it knows of a request to reassign when a part is done, as from 1.1 to 2.3,
         and not what it has read just before."""
         return self is ControllerForm.V1_1
-
-    @property
-    def refuses_dead_targets(self) -> bool:
-        """Whether a tool's request is refused for a partition that is to get a replica on a dead broker, as up to 0.9
-        (`KafkaController.initiateReassignReplicasForTopicPartition`)."""
-        return self is ControllerForm.V0_8_2

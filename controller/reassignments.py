@@ -83,7 +83,7 @@ class Reassignments:
         settings: ControllerSettings,
     ) -> None:
         self._awaits_deletion = settings.awaits_deletion
-        self._refuses_dead = settings.refuses_dead_targets or settings.form.refuses_dead_targets
+        self._refuses_dead = settings.refuses_dead_targets
         self._cluster = cluster
         self._epoch = epoch
         self._elections = elections

@@ -50,7 +50,7 @@ class ControllerSettings:
     no form. `selection`: the release whose rules choose leaders. `isr_read_back`: see `controller.isr_requests`.
     `election_read_back`, if False: a broker of form 2.1 whose election is refused takes another one for the controller,
     without asking whether the refused transaction is its own, sent again (KAFKA-13407).
-    `awaits_deletion`, `refuses_dead_targets`: see `controller.reassignments`; the form may refuse them as well.
+    `awaits_deletion`, `refuses_dead_targets`: see `controller.reassignments`.
     `keeps_additions`: see `controller.writes`. `keeps_requests`: a request to reassign that is written over another is
     taken up, and never overwritten, in any form. `elects_batch_again`: see `controller.elections`.
     `orders_before_metadata`: a new controller tells brokers of leaders before it tells them who is live, as up to

@@ -173,7 +173,7 @@ def prevented(plan: Plan) -> bool:
         case Meanwhile.REWRITTEN_LATE:
             return not plan.switch("keeps_requests")
         case Meanwhile.DEAD_TARGET:
-            return not (plan.switch("refuses_dead_targets") or form.refuses_dead_targets)
+            return not plan.switch("refuses_dead_targets")
         case Meanwhile.GROWTH:
             return not form.undoes_growth_in_deletion
 

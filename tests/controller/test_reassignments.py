@@ -313,7 +313,7 @@ def test_what_a_client_cannot_ask_for(target: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("options", "refused"),
-    [({}, False), ({"form": ControllerForm.V0_8_2}, True), ({"refuses_dead_targets": True}, True)],
+    [({}, False), ({"refuses_dead_targets": True}, True)],
 )
 def test_what_a_tool_asks_of_a_dead_broker(options: dict[str, Any], refused: bool) -> None:
     """Broker 9 is dead."""

@@ -92,8 +92,8 @@ ONCE = 8
 
 def cost(form: ControllerForm, brokers: int, topics: int, partitions: int) -> tuple[int, int]:
     """How many requests a takeover of a cluster of this size costs, and how many round trips. The election takes a read
-    and a transaction, or two writes with a read in between. Reports of failed disks are listed from 1.1 on, and features
-    read in 2.1."""
+    and a transaction, or two writes with a read in between. From 1.1 on it lists reports of failed disks, and in 2.1 it
+    reads the features."""
     once = ONCE + (2 if form.in_one_transaction else 3) + form.hears_of_failed_disks + form.has_features
     read = [brokers, topics, 1 if form.reads_together else partitions]
     return once + sum(read), once + sum(math.ceil(each / form.in_flight) for each in read)
