@@ -15,7 +15,7 @@ from controller.cluster import Stored
 from controller.isr_requests import refusal
 from controller.leader_election import Election, LeaderAndIsr, NoLeader, offline, preferred, without_replicas
 from controller.stimuli import IsrWanted
-from rebalance_lab.explore.replica import Isr, Order, Replica, renamed_isr
+from rebalance_lab.explore.replica import Isr, Order, renamed_isr
 from rebalance_lab.wire.cluster import NO_LEADER
 
 
@@ -82,10 +82,10 @@ class ControlSteps:
         for state in sorted(found, key=lambda each: each.leader):
             yield from ((state.leader, each) for each in self._ordered(control, state))
 
-    def writes(self, control: Control, asking: Replica, isr: Isr) -> bool:
-        """Whether the controller writes the ISR that a leader asks for. The versions of the state znode are not
-        modelled: only the leader of the current epoch writes in it, and one change at a time."""
-        wanted = IsrWanted(asking.leader_epoch, isr, partition_epoch=0)
+    def writes(self, control: Control, leader_epoch: int, isr: Isr) -> bool:
+        """Whether the controller writes the ISR that the leader of an epoch asks for. The versions of the state znode
+        are not modelled: only the leader of the current epoch writes in it, and one change at a time."""
+        wanted = IsrWanted(leader_epoch, isr, partition_epoch=0)
         return refusal(wanted, Stored(control.state, controller_epoch=0, version=0), self._brokers) is None
 
     def _elections(self, control: Control, live: Sequence[int]) -> Iterator[Election]:

@@ -62,7 +62,7 @@ class _IgnoresProposed(ReplicaSteps):
 
 
 class _UnfencedIsr(ControlSteps):
-    def writes(self, control: Control, asking: Replica, isr: Isr) -> bool:
+    def writes(self, control: Control, leader_epoch: int, isr: Isr) -> bool:
         return True
 
 

@@ -88,6 +88,22 @@ class Fetch(NamedTuple):
     known_epoch: int
 
 
+class EpochQuestion(NamedTuple):
+    """Where does this epoch end in the leader's log? `known_epoch`: as in a fetch."""
+
+    epoch: int
+    known_epoch: int
+
+
+class EndQuestion(NamedTuple):
+    """Where does the leader's log end? `known_epoch`: as in a fetch."""
+
+    known_epoch: int
+
+
+Question = Fetch | EpochQuestion | EndQuestion
+
+
 class Order(NamedTuple):
     """A LeaderAndIsr request."""
 
@@ -285,19 +301,26 @@ class ReplicaSteps:
     def _known_epoch(self, replica: Replica) -> int:
         return replica.leader_epoch if self.rules.fences else NO_LEADER_EPOCH
 
-    def answered(self, me: int, leader: Replica, follower: int, asking: Replica) -> tuple[Replica, Answer] | None:
-        """A leader receives the request that a follower has for it, and answers; None if it refuses."""
-        if leader.role is not Role.LEADER or epoch_error(self._known_epoch(asking), leader.leader_epoch) is not None:
+    def question(self, replica: Replica) -> Question | None:
+        """What a follower asks its leader next; None if it does not."""
+        if replica.role is not Role.FOLLOWER or replica.fetching is FetchState.FAILED:
             return None
-        if asking.fetching is FetchState.TRUNCATING:
-            asked = LeaderEpochs(asking.epochs).latest
-            end = LeaderEpochs(leader.epochs).end_of(asked, leader.end, before_first=self.rules.starts_epochs)
-            return leader, Answer(AnswerKind.EPOCH_END, end.epoch, end.offset)
-        if asking.answer is not None:
+        if replica.answer is not None and replica.answer.kind is not AnswerKind.OUT_OF_RANGE:
+            return None
+        if replica.fetching is FetchState.TRUNCATING:
+            return EpochQuestion(LeaderEpochs(replica.epochs).latest, self._known_epoch(replica))
+        return self.fetch(replica) if replica.answer is None else EndQuestion(self._known_epoch(replica))
+
+    def answered(self, me: int, leader: Replica, follower: int, question: Question) -> tuple[Replica, Answer] | None:
+        """A leader receives what a follower asks, and answers; None if it refuses."""
+        if isinstance(question, Fetch):
+            return self.fetched(me, leader, follower, question)
+        if leader.role is not Role.LEADER or epoch_error(question.known_epoch, leader.leader_epoch) is not None:
+            return None
+        if isinstance(question, EndQuestion):
             return leader, Answer(AnswerKind.LEADER_END, offset=leader.end)
-        fetch = self.fetch(asking)
-        assert fetch is not None
-        return self.fetched(me, leader, follower, fetch)
+        end = LeaderEpochs(leader.epochs).end_of(question.epoch, leader.end, before_first=self.rules.starts_epochs)
+        return leader, Answer(AnswerKind.EPOCH_END, end.epoch, end.offset)
 
     def fetched(self, me: int, leader: Replica, follower: int, fetch: Fetch) -> tuple[Replica, Answer] | None:
         """A leader receives a fetch: it takes note of what the follower has, and answers with one record at most."""
