@@ -4,12 +4,12 @@ The epoch of the controller stands in `/controller_epoch`, and each state of a p
 controller that wrote it. C4: a state is written in another epoch than the one that stands there at that moment, or in
 another session than that of the last election: by a broker that was deposed, or never elected. The same holds for the
 deletion of a topic or a state, which only controllers delete. Others write topics' assignments as well, and what is
-below `/admin`: of these and of `/feature`, only what a deposed controller writes is wrong. Reports of ISRs and of
-failed log folders, and settings of topics are looked at when they are deleted; brokers and clients write them. From
-Kafka 2.1 on a controller writes states, assignments and deletions only together with a check of the epoch's znode
-(KAFKA-6082). C5: a broker leads by a state of an earlier epoch than that of a state by which it has led the same
-partition before. A leader that writes its ISR itself (up to 2.6) writes the epoch of the controller that chose it,
-which may be over: such states, in which only the ISR changes, are left out.
+below `/admin`: of these, only what a deposed controller writes is wrong. Reports of ISRs and of failed log folders, and
+settings of topics are looked at when they are deleted; brokers and clients write them. From Kafka 2.1 on a controller
+writes states, assignments and deletions only together with a check of the epoch's znode (KAFKA-6082). `/feature` is
+left out: Kafka writes it without that check. C5: a broker leads by a state of an earlier epoch than that of a state by
+which it has led the same partition before. A leader that writes its ISR itself (up to 2.6) writes the epoch of the
+controller that chose it, which may be over: such states, in which only the ISR changes, are left out.
 
 Witness: the election, or the earlier leadership, and what came later from an earlier epoch.
 """
@@ -39,7 +39,7 @@ _TOPIC = re.compile(r"/brokers/topics/[^/]+")
 _OF_A_TOPIC = re.compile(rf"{_TOPIC.pattern}(/partitions/\d+/state)?")
 
 #: What a controller writes beside that: all of the first, and deletions of the second.
-_WRITTEN = re.compile(rf"/admin/.+|/feature|{_TOPIC.pattern}/partitions(/\d+)?")
+_WRITTEN = re.compile(rf"/admin/.+|{_TOPIC.pattern}/partitions(/\d+)?")
 _DELETED = re.compile(r"/config/topics/.+|/(isr_change|log_dir_event)_notification/.+")
 
 

@@ -209,7 +209,6 @@ def test_an_assignment_is_written_by_the_controller_or_by_a_tool(session: str, o
         (Kind.DELETED, "/config/topics/t"),
         (Kind.DELETED, "/isr_change_notification/isr_change_0000000001"),
         (Kind.DELETED, "/log_dir_event_notification/log_dir_event_0000000001"),
-        (Kind.CHANGED, "/feature"),
     ],
 )
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, commands, end, next_line
@@ -206,6 +206,34 @@ def test_a_signal_at_the_very_beginning(
     else:
         assert (ended.code, ended.out) == (128 + number, "")
         assert ended.err.startswith(f"rebalance-lab: interrupted by {number.name}; ")
+
+
+def test_an_error_whose_trace_cannot_be_written_ends_in_one_line(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is short: what fails first is the command, and then the trace of it for -v."""
+    monkeypatch.setattr(main, "app_of", lambda _wanted: raises(ImportError("x.so: failed to map segment")))
+    monkeypatch.setattr(main.log, "debug", raises(MemoryError()))
+    ended = command("-v", "scenarios")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith("rebalance-lab: unexpected ImportError: x.so: failed to map segment; ")
+
+
+def test_an_error_of_python_beside_a_command_ends_in_one_line(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As C code raises it that gets no memory for the error that it means."""
+    monkeypatch.setattr(main, "_carried_out", raises(SystemError("error return without exception set")))
+    ended = command("scenarios")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("rebalance-lab: there is not enough memory; ")
+
+
+def raises(error: Exception) -> Callable[..., NoReturn]:
+    def call(*_arguments: object, **_named: object) -> NoReturn:
+        raise error
+
+    return call
 
 
 #: Runs the console script, but with a module of the commands that never ends loading. It sleeps in pieces, as Python
