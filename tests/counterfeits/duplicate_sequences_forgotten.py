@@ -21,7 +21,7 @@ async def run(self: _Opening) -> PartitionLog:
 
 
 def honest(seed: int) -> History:
-    return trial("broker-crash", seed, settings=SETTINGS)
+    return trial("broker-crash", seed, settings={**SETTINGS, "messages": "300"})
 
 
 def false(seed: int) -> History:

@@ -19,7 +19,7 @@ async def validated(self: Consumer, cluster: ClusterClient, current: int) -> Mov
 
 
 def honest(seed: int) -> History:
-    return trial("truncated-reader", seed, settings={"epochs": "true"})
+    return trial("truncated-reader", seed, settings={"epochs": "true", "messages": "200"})
 
 
 def false(seed: int) -> History:

@@ -19,7 +19,7 @@ def by_offset(leaders: EpochEnd, own: EpochEnd, *, compares_epochs: bool, **more
 
 
 def honest(seed: int) -> History:
-    return trial("truncation", seed, rules="kip-279", settings=ALONE)
+    return trial("truncation", seed, rules="kip-279", settings={**ALONE, "messages": "400"})
 
 
 def false(seed: int) -> History:

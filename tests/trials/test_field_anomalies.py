@@ -240,7 +240,7 @@ def test_settings_with_which_nothing_would_happen(name: str, settings: dict[str,
 def test_a_follower_that_returns_may_join_before_it_has_caught_up_and_be_dropped_again() -> None:
     """It has passed the high watermark, and lacks a record that is not committed (KAFKA-19996). Two trials of a
     thousand show it."""
-    measures = run("committed-data", 596)["early_shrink"].measures
+    measures = run("committed-data", 364)["early_shrink"].measures
     assert (measures["count"], measures["joined"], measures["recent"]) == (1, 1, 0)
     for settings in ({}, {"victims": "2"}):
         plan = make_plan("committed-data", settings=settings)
