@@ -75,7 +75,7 @@ class Counterfeit:
 FEW = {"messages": "80"}
 
 
-def trial(name: str, seed: int = 0, *, settings: Mapping[str, str] | None = None, **plan: Any) -> History:
+def trial(name: str, seed: int = 0, *, settings: Mapping[str, str | int] | None = None, **plan: Any) -> History:
     """A simulated trial's history. `plan`: as `make_plan` takes it (rules, control)."""
     known = {each.name for each in scenario(name).parameters}
     few = {key: value for key, value in FEW.items() if key in known}
