@@ -72,7 +72,7 @@ def app_of(wanted: str = "") -> typer.Typer:
     known = {name for names in PANELS.values() for name in names}
     for panel, names in PANELS.items():
         for name in names:
-            if wanted in {name, ""} or wanted not in known:
+            if wanted == name or wanted not in known:
                 _add(app, name, panel)
     return app
 

@@ -263,8 +263,8 @@ async def _dead_target(lab: ReplicationLab, other: BrokerNode) -> Asked:
 
 
 async def _accepted(lab: ReplicationLab, request: bytes) -> None:
-    """Ask for a reassignment until no other is in the way, or for long enough, as `ReassignPartitionsCommand` does not:
-    it is refused while the znode is there."""
+    """Ask for a reassignment again and again until no other request is there, or for SETTLE_MS.
+    `ReassignPartitionsCommand` would give up at once."""
     for _ in range(SETTLE_MS // REFUSED_MS):
         with suppress(NodeExists):
             await lab.create_znode(REASSIGNMENT, request)
@@ -294,12 +294,13 @@ async def _growth(lab: ReplicationLab, other: BrokerNode) -> Asked:
 
 
 async def _forgotten(lab: ReplicationLab) -> None:
-    """Wait until no broker tells clients of the topic, or for long enough."""
+    """Wait until no broker tells clients of the topic. Raises GaveUp after LOOKS."""
     for _ in range(LOOKS):
         told = (await lab.look()).of("metadata")
         assert isinstance(told, dict)
         if not any(SUBJECT in its["topics"] for its in told.values()):
             return
+    raise GaveUp(f"brokers still tell clients of topic {SUBJECT} after {LOOKS} looks: its deletion has not begun")
 
 
 async def _looked(lab: ReplicationLab) -> None:
