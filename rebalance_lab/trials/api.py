@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -12,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,7 +32,9 @@ from rebalance_lab.history.disk import is_for_want_of_space, no_space, writing
 from rebalance_lab.history.files import TRIAL_FILE, History, Trial, load, read_trial, seal
 from rebalance_lab.history.scratch import LOCK, Scratch, orphans, owned, remove_whole
 from rebalance_lab.history.views import gave_up
+from rebalance_lab.kernel.errors import LabError
 from rebalance_lab.kernel.interruption import undisturbed
+from rebalance_lab.trials.names import some_of
 from rebalance_lab.trials.plan import Plan, PlanError, Value, run_command
 from rebalance_lab.trials.scenario import PlanOptions, make_plan, plan_like, scenario, scenario_names
 from rebalance_lab.trials.stage import GaveUp
@@ -43,7 +47,9 @@ from rebalance_lab.world.process.states import bind_worker
 __all__ = [
     "FailedTrial",
     "Lane",
+    "TrialFailed",
     "TrialResult",
+    "WorkerKilled",
     "attempt",
     "attempts",
     "each_in",
@@ -65,6 +71,14 @@ PLANT = "plant"
 _HOPELESS = (PlanError, OSError, EmbeddedServerError)
 
 R = TypeVar("R")
+
+
+class TrialFailed(LabError):
+    """A trial in another process raised an error that cannot be sent between processes. The message has its type."""
+
+
+class WorkerKilled(LabError):
+    """A process that ran trials was ended from outside. The message names the trials that it may have been running."""
 
 
 class TrialStatus(StrEnum):
@@ -266,7 +280,8 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     """Run many trials on `processes` local processes; results come as they are completed.
 
     Only a few trials for each process are under way at a time, so a long sweep uses little memory. Raises what a
-    trial raises, after the others under way have ended. Ctrl-C, and closing the iterator, end this process's workers
+    trial raises, after the others under way have ended (TrialFailed, where that error cannot leave its process), and
+    WorkerKilled. Ctrl-C, and closing the iterator, end this process's workers
     and everything they started (see `world.process.states`), and remove the trials that were under way.
     """
     return sweep_lanes([Lane(plans, processes)], store)
@@ -303,12 +318,12 @@ def each_in(lanes: Sequence[Lane], each: Callable[[Plan], R]) -> Iterator[R]:
     with ExitStack() as ends:
         pools = [ends.enter_context(_pool(lane)) for lane in lanes]
         waiting = [_batches(lane.plans) for lane in lanes]
-        pending: dict[Future[list[R]], int] = {}  # to the number of its lane
+        pending: dict[Future[list[R]], tuple[int, list[Plan]]] = {}  # to the number of its lane, and what it runs
 
         def submit(number: int, count: int) -> None:
             for batch in islice(waiting[number], count):
                 with undisturbed():  # the first one starts the workers, which read from this process what they are
-                    pending[pools[number].submit(_run_batch, each, batch)] = number
+                    pending[pools[number].submit(_run_batch, each, batch)] = number, batch
 
         try:
             for number, lane in enumerate(lanes):
@@ -316,16 +331,28 @@ def each_in(lanes: Sequence[Lane], each: Callable[[Plan], R]) -> Iterator[R]:
             while pending:
                 done, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
-                    submit(pending.pop(future), 1)
+                    number, _ = pending[future]
+                    submit(number, 1)
                     yield from future.result()
+                    del pending[future]
         except (KeyboardInterrupt, GeneratorExit):
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise
-        except BaseException:
+        except BaseException as error:
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
+            if isinstance(error, BrokenProcessPool):
+                raise _killed([plan for _, batch in pending.values() for plan in batch]) from error
             raise
+
+
+def _killed(unfinished: Sequence[Plan]) -> WorkerKilled:
+    names = some_of(sorted(plan.trial_id for plan in unfinished), limit=4)
+    return WorkerKilled(
+        "a process that ran trials was ended from outside, by kill -9 or by the kernel for want of memory; trials that "
+        f"ended before are kept; those under way or next were {names}; run the command again"
+    )
 
 
 def _pool(lane: Lane) -> ProcessPoolExecutor:
@@ -377,4 +404,22 @@ def _batches(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
 
 
 def _run_batch(each: Callable[[Plan], R], plans: list[Plan]) -> list[R]:
-    return [each(plan) for plan in plans]
+    """In each process of a sweep. An error that cannot be read by the process that waits would break the whole pool,
+    and hide what happened."""
+    try:
+        return [each(plan) for plan in plans]
+    except Exception as error:
+        if _can_be_sent(error):
+            raise
+        failed = TrialFailed(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            failed.add_note(note)
+        raise failed from error
+
+
+def _can_be_sent(error: Exception) -> bool:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever its constructor raises
+        return False
+    return True

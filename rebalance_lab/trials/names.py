@@ -17,11 +17,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=NEAR)), None)
 
 
-def some_of(names: Iterable[str]) -> str:
-    """The names in their order, the first LISTED_LIMIT of them if there are more; "none" if there are none."""
+def some_of(names: Iterable[str], limit: int = LISTED_LIMIT) -> str:
+    """The names in their order, the first `limit` of them if there are more; "none" if there are none."""
     every = list(names)
-    more = len(every) - LISTED_LIMIT
-    return (", ".join(every[:LISTED_LIMIT]) or "none") + (f" and {more} more" if more > 0 else "")
+    more = len(every) - limit
+    return (", ".join(every[:limit]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
 def missing(fault: str, name: str, known: Iterable[str], *, has: str = "there are", all_by: str | None = None) -> str:
