@@ -165,6 +165,11 @@ class Stage(Protocol):
         """Start a node, in a process of its own or in a shared one. Raises TrialError."""
         ...
 
+    async def started_one_of_several(self) -> None:
+        """Await it between starts. A start may block the runner for seconds, as of a container on a busy machine, and
+        the runner's own session expires if all of them together take longer than its timeout: its pings go now."""
+        ...
+
     def port(self, actor: str) -> int:
         """The port at which a node is to listen in each of its lives, so that clients of others find it again; 0 where
         any port does."""

@@ -266,6 +266,7 @@ class ReplicationLab(OutsideLab):
             own = {**more, **(configs or {}).get(number, {})}
             options = ReplicaOptions(port=self._stage.port(f"b{number}"), proxied=proxied, rack=rack, more=own)
             self.start(f"b{number}", options)
+            await self._stage.started_one_of_several()
             if number == first:
                 await self.controlled()
         await self.registered(count)

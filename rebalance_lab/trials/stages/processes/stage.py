@@ -183,6 +183,9 @@ class LiveStage:
         self._folders[actor] = files = self.folder / spec.files.name
         return self._node(actor, runs_in, proxies, self._power_of(actor, files))
 
+    async def started_one_of_several(self) -> None:
+        await self.kernel.sleep(FOLLOW_PERIOD_US)
+
     def _node(
         self, actor: str, runs_in: NodeProcess, proxies: list[TcpProxy], lose_power: Callable[..., PowerLoss]
     ) -> LiveNode:

@@ -122,6 +122,9 @@ class SimulatedStage:
             self._ready[name, seed] = self.kernel.now_us() + drawn_us
         return max(self._ready[name, seed], self.kernel.now_us())
 
+    async def started_one_of_several(self) -> None:
+        """Nothing to do: a start takes no time of the runner's."""
+
     def port(self, actor: str) -> int:
         return 0
 
