@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
+
+from rebalance_lab.kernel.interruption import SIGNALS
 
 #: Shots of each signal at each command; for a thorough run set more.
 SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 
 #: How many shots of a command with a Spark are fired side by side: a thorough run has the machine for itself.
 _SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
+
+
+def _one(number: int) -> tuple[signal.Signals, ...]:
+    """One of the signals; all in a thorough run. For commands with a Spark: each of their shots takes a minute of CPU
+    time, and what follows a signal does not differ between them."""
+    return SIGNALS[number : number + 1] if SHOTS == 1 else SIGNALS
+
 
 #: Of the cluster that runs for all tests; it has one record.
 TOPIC = "shots"
@@ -21,7 +31,7 @@ class Shot:
     `within_s`: when shots are fired, if not until the command's end. `foreground`: it runs until a signal ends it, and
     exits with 0 then. `live`: what its trials show, and so its exit code, may differ from time to time. `reads`: it
     gets a store with trials. `writes`: the names of what it writes in its folder, beside the store. `beside`: so many
-    of its shots are fired side by side. `cold`: Python starts anew."""
+    of its shots are fired side by side. `cold`: Python starts anew. `signals`: those that are sent, beside SIGKILL."""
 
     arguments: tuple[str, ...]
     within_s: float | None = None
@@ -31,6 +41,7 @@ class Shot:
     writes: tuple[str, ...] = ()
     beside: int = 4
     cold: bool = False
+    signals: tuple[signal.Signals, ...] = SIGNALS
 
     @property
     def name(self) -> str:
@@ -64,9 +75,9 @@ COMMANDS = (
     Shot(("sweep", "herd", "--seeds", "16")),
     *((Shot(("sweep", "herd", "--seeds", "4", "--master", "local[2]"), beside=_SPARKS),) if SHOTS > 1 else ()),
     Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
-    Shot(("claims",), reads=True, beside=_SPARKS),
-    Shot(("report",), reads=True, beside=_SPARKS),
-    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS),
+    Shot(("claims",), reads=True, beside=_SPARKS, signals=_one(0)),
+    Shot(("report",), reads=True, beside=_SPARKS, signals=_one(1)),
+    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS, signals=_one(2)),
     Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
     Shot(("zookeeper",), foreground=True),
     Shot(("zookeeper", "--nodes", "3"), foreground=True, beside=2),

@@ -34,7 +34,6 @@ from rebalance_lab.analysis.analyse import ANALYSIS_FILE
 from rebalance_lab.analysis.parquet import FOLDER
 from rebalance_lab.cli.at_once import NAME
 from rebalance_lab.history.files import load, trial_folders
-from rebalance_lab.kernel.interruption import SIGNALS
 from rebalance_lab.report.files import PAGES
 
 #: Another number gives other moments.
@@ -363,7 +362,7 @@ def _kill_all(started: Started) -> None:
 
 def _fire_until_one_hits(shot: Shot, ground: Ground, duration_s: float) -> list[Fired]:
     """Shots of each signal; once more in the first half of the time, if the command had ended before each of them."""
-    fired = _fire_all(shot, SIGNALS, ground, duration_s)
+    fired = _fire_all(shot, shot.signals, ground, duration_s)
     if not shot.foreground and duration_s > _AT_ONCE_S and not any(each.hit for each in fired):
         return fired + _fire_until_one_hits(shot, ground, duration_s / 2)
     return fired
