@@ -128,11 +128,12 @@ async def _stands_still(lab: ReplicationLab, scope: Scope, client: AnyNode) -> F
     while True:
         await lab.written(lab.acknowledged + 1)
         still, awake = (lab.tasks.flag(f"the client {each}") for each in ("stands still", "goes on"))
-        scope.spawn(pause(lab, client, awake, still), "the client")
+        paused = scope.spawn(pause(lab, client, awake, still), "the client")
         await still.wait()
         if not lab.write_under_way():
             return awake
         awake.raise_()
+        await paused  # a container takes time to go on, and none can be paused twice
 
 
 async def _alone(lab: ReplicationLab, _client: AnyNode) -> None:
