@@ -254,7 +254,8 @@ def test_a_history_that_ends_first(command: CommandLine, trial: Path, history: H
 def test_kinds_that_a_subject_added_can_be_chosen(command: CommandLine, tmp_path: Path) -> None:
     plan = api.make_plan("broker-crash", settings={"messages": "20", "kills": "1"})
     trial = api.run(plan, tmp_path).folder
-    ended = command("history", "show", trial, "--kind", "leads,controls", "--json")
-    shown = [json.loads(line)["kind"] for line in ended.out.splitlines()]
+    line = [*COMMAND, "history", "show", str(trial), "--kind", "leads,controls", "--json"]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S, check=True)  # knows no subject yet
+    shown = [json.loads(line)["kind"] for line in ended.stdout.splitlines()]
     assert (shown.count("leads"), shown.count("controls")) == (2, 2)
     assert command.refused("history", "show", trial, "--kind", "lead").endswith("; did you mean leads?")
