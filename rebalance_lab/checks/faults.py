@@ -26,10 +26,11 @@ class Fault:
     """One fault of a trial with its proof of effect.
 
     `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's session between begin
-    and end (2 ms either way), for a fault that `must_outlast_session`. `moved`: an event that contradicts the proof,
-    because a killed or paused process recorded it more than 2 ms after the proof, or longer after FAULT_BEGAN than a
-    signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US live), and before the pause ended or the process was started
-    again; the first such.
+    and end (2 ms either way), for a fault that `must_outlast_session`. `lost`: the SESSION_CLOSED of a session that
+    `must_survive`, before the first CONNECTED of it since the fault began. `moved`: an event that contradicts the
+    proof, because a killed or paused process recorded it more than 2 ms after the proof, or longer after FAULT_BEGAN
+    than a signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US live), and before the pause ended or the process was
+    started again; the first such.
     """
 
     began: Event
@@ -37,6 +38,7 @@ class Fault:
     ended: Event | None
     must_outlast_session: bool
     closed: Event | None
+    lost: Event | None
     moved: Event | None
 
     @property
@@ -52,6 +54,8 @@ class Fault:
             return f"{name} has no proof that it took effect"
         if self.must_outlast_session and self.closed is None:
             return f"{name} did not outlast session {self.began.of('session')}"
+        if self.lost is not None:
+            return f"{name}: session {self.lost.session} did not survive it"
         if self.moved is not None:
             return f"{name} stopped nothing: {self.moved.actor} recorded event {self.moved.n} during it"
         return None
@@ -99,7 +103,23 @@ def _fault(history: History, began: Event, bit: Event | None, ended: Event | Non
         for event in events_of(history, Kind.SESSION_CLOSED)
         if event.session == began.of("session") and began.at_us - TOLERANCE_US <= event.at_us <= until_us
     )
-    return Fault(began, bit, ended, must, next(closed, None) if must else None, _moved(history, began, bit, ended))
+    ended_session = next(closed, None) if must else None
+    return Fault(began, bit, ended, must, ended_session, _lost(history, began), _moved(history, began, bit, ended))
+
+
+def _lost(history: History, began: Event) -> Event | None:
+    """The end of the session that must survive the fault, before it was connected again."""
+    session = began.of("must_survive")
+    if session is None:
+        return None
+    of_it = [
+        event
+        for kind in (Kind.SESSION_CLOSED, Kind.CONNECTED)
+        for event in events_of(history, kind)
+        if event.session == session and event.at_us > began.at_us
+    ]
+    first = min(of_it, key=order, default=None)
+    return first if first is not None and first.kind is Kind.SESSION_CLOSED else None
 
 
 def _moved(history: History, began: Event, bit: Event | None, ended: Event | None) -> Event | None:

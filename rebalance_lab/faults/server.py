@@ -8,7 +8,7 @@ was seen dead, or stopped.
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.trials.lab import AnyLab, Injection
+from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 OUTAGE = FaultKind(
     name="server-kill",
@@ -32,9 +32,11 @@ STANDSTILL = FaultKind(
 )
 
 
-async def kill_server(lab: AnyLab, name: str, down_ms: int) -> None:
-    """Kill a server, and start it again after `down_ms`. Returns when it serves and there is a leader."""
-    fault = Injection(lab, OUTAGE, name, planned=down_ms, leads=await lab.servers.leader() == name)
+async def kill_server(lab: AnyLab, name: str, down_ms: int, spares: AnyNode | None = None) -> None:
+    """Kill a server, and start it again after `down_ms`. Returns when it serves and there is a leader. `spares`: the
+    node whose session must survive, or the trial shows nothing."""
+    must = {} if spares is None else {"must_survive": spares.state.session}
+    fault = Injection(lab, OUTAGE, name, planned=down_ms, leads=await lab.servers.leader() == name, **must)
     fault.bit(await lab.servers.kill(name))
     await lab.sleep_ms(down_ms)
     await lab.servers.start(name)
@@ -52,7 +54,7 @@ async def pause_server(lab: AnyLab, name: str, duration_ms: int) -> None:
     fault.ended()
 
 
-async def restart_servers(lab: AnyLab, down_ms: int) -> None:
-    """Kill and start every server, one after another, as an upgrade does."""
+async def restart_servers(lab: AnyLab, down_ms: int, spares: AnyNode | None = None) -> None:
+    """Kill and start every server, one after another, as an upgrade does. `spares`: as in `kill_server`."""
     for name in lab.servers.names:
-        await kill_server(lab, name, down_ms)
+        await kill_server(lab, name, down_ms, spares)

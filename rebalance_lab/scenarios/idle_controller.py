@@ -61,7 +61,7 @@ async def idle_controller(lab: ReplicationLab) -> None:
     lab.phase("control" if plan.control else "the reply to an election is lost" if loses else "ZooKeeper restarts")
     await lab.written(plan.number("messages") // 2)
     if not plan.control:
-        await (_reply_is_lost(lab) if loses else restart_servers(lab, plan.number("down_ms")))
+        await (_reply_is_lost(lab) if loses else restart_servers(lab, plan.number("down_ms"), lab.controller))
         await lab.sleep_ms(plan.number("settle_ms"))
         await lab.rest("after the election" if loses else "after the restart")
         await _leader_dies(lab)

@@ -23,15 +23,11 @@ from rebalance_lab.subjects.replication.subject import (
     ReplicationLab,
     with_default,
 )
-from rebalance_lab.trials.lab import START_LIMIT_MS
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario
 
 #: Acknowledged before the follower dies.
 BEFORE = 20
-
-#: How long each of the many records may take on a busy machine.
-RECORD_LIMIT_MS = 10
 
 
 async def isr_flap(lab: ReplicationLab) -> None:
@@ -46,7 +42,7 @@ async def isr_flap(lab: ReplicationLab) -> None:
     lab.phase("control" if plan.control else "the follower lacks much of the log")
     if not plan.control:
         await _fall_behind(lab)
-    await lab.conclude(START_LIMIT_MS + plan.number("messages") * RECORD_LIMIT_MS)
+    await lab.conclude()
 
 
 async def _fall_behind(lab: ReplicationLab) -> None:

@@ -20,7 +20,6 @@ from rebalance_lab.subjects.replication.subject import (
     spares_a_controller,
     with_default,
 )
-from rebalance_lab.trials.lab import START_LIMIT_MS
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario
 
@@ -31,14 +30,10 @@ FETCHES, BACKOFFS = 20, 10
 #: More than a burst has, so that each fetch lasts as long as it may: then a leader's look meets most bursts.
 FETCH_MIN_BYTES = 1 << 30
 
-#: How long each record may take on a busy machine.
-RECORD_LIMIT_MS = 10
-
 
 async def message_lag(lab: ReplicationLab) -> None:
     plan = lab.plan
     records = plan.number("burst")
-    limit_ms = START_LIMIT_MS + plan.number("messages") * RECORD_LIMIT_MS
     lag_ms = plan.number("lag_ms")
     await lab.assemble(
         spare_controller=True,
@@ -49,8 +44,8 @@ async def message_lag(lab: ReplicationLab) -> None:
     lab.phase("control" if plan.control else "bursts")
     client = lab.start("c1", ProducerOptions(batch=1 if plan.control else records))
     if not plan.control:
-        await bursts(lab, client, records, limit_ms)
-    await lab.conclude(limit_ms)
+        await bursts(lab, client, records, lab.writes_limit_ms)
+    await lab.conclude()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:

@@ -186,6 +186,46 @@ def test_a_pause_that_did_not_outlast_its_session_is_a_cause(closed_ms: float | 
     assert causes == ["pause of m1 (runner/0) did not outlast session 0x1"]
 
 
+def _outage(*after: tuple[float, Kind, str]) -> Story:
+    """An outage of the server from 10 to 20 ms that session 0x1 must survive, and what happens to sessions."""
+    story = Story()
+    detail = {"fault": "server-kill", "target": "z1", "must_survive": "0x1"}
+    began = story.add(10, "runner", Kind.FAULT_BEGAN, detail=detail)
+    story.bit(11, "server-kill", "z1", began)
+    story.ended(20, "server-kill", "z1", began)
+    for ms, kind, session in after:
+        if kind is Kind.SESSION_CLOSED:
+            story.session_closed(ms, session)
+        else:
+            story.add(ms, "m1", kind, session=session)
+    return story
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (),
+        ((30, Kind.CONNECTED, "0x1"), (40, Kind.SESSION_CLOSED, "0x1")),
+        ((30, Kind.SESSION_CLOSED, "0x2"),),
+    ],
+)
+def test_a_session_survives_an_outage_if_it_is_connected_again(after: tuple[tuple[float, Kind, str], ...]) -> None:
+    assert [each.why_not_bitten for each in faults(_outage(*after).history())] == [None]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        ((30, Kind.SESSION_CLOSED, "0x1"),),
+        ((30, Kind.SESSION_CLOSED, "0x1"), (40, Kind.CONNECTED, "0x1")),
+        ((25, Kind.CONNECTED, "0x2"), (30, Kind.SESSION_CLOSED, "0x1")),
+    ],
+)
+def test_a_session_that_ends_first_has_not_survived_it(after: tuple[tuple[float, Kind, str], ...]) -> None:
+    why = [each.why_not_bitten for each in faults(_outage(*after).history())]
+    assert why == ["server-kill of z1 (runner/0): session 0x1 did not survive it"]
+
+
 def test_a_pause_that_never_ended_may_be_outlasted_at_any_time() -> None:
     story = Story()
     began = story.fault(10, "pause", "m1", outlast=True)

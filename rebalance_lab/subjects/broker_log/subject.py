@@ -29,6 +29,9 @@ from rebalance_lab.wire.paths import topic_config_path, topic_path
 TOPIC = "t1"
 BROKER_ID = 1
 
+#: How long a write may take on a busy machine.
+WRITE_LIMIT_MS = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerOptions(NodeOptions):
@@ -126,13 +129,20 @@ class LogTracker(NodeTracker):
 class LogLab(Lab[Any, NodeState]):
     """The interface for scripts of one broker."""
 
+    @property
+    def writes_limit_ms(self) -> int:
+        """How long all writes of the trial may take on a busy machine."""
+        return START_LIMIT_MS + self.plan.number("messages") * WRITE_LIMIT_MS
+
     async def written(self, count: int) -> None:
         """Wait until so many writes were acknowledged."""
-        await self.until(lambda: self._tracker.acknowledged >= count, f"the acknowledgement of {count} writes")
+        await self.until(
+            lambda: self._tracker.acknowledged >= count, f"the acknowledgement of {count} writes", self.writes_limit_ms
+        )
 
-    async def all_read(self, limit_ms: int = START_LIMIT_MS) -> None:
-        """Wait until the client has read the whole log."""
-        await self.until(lambda: self._tracker.has_read, "the read of the whole log", limit_ms)
+    async def all_read(self, limit_ms: int | None = None) -> None:
+        """Wait until the client has read the whole log. `limit_ms`: how long at most, instead of `writes_limit_ms`."""
+        await self.until(lambda: self._tracker.has_read, "the read of the whole log", limit_ms or self.writes_limit_ms)
 
     async def registered(self, count: int) -> None:
         """Wait until so many brokers have registered."""

@@ -288,8 +288,8 @@ class ReplicationLab(OutsideLab):
         wanted = len(self._replicas.assigned) if count is None else count
         await self.until(lambda: len(self.isr) == wanted and self.leader is not None, f"{wanted} replicas in sync")
 
-    async def conclude(self, limit_ms: int = START_LIMIT_MS) -> None:
-        """Wait until the client has read the whole log, for so long at most; read every replica once all are in sync;
+    async def conclude(self, limit_ms: int | None = None) -> None:
+        """Wait until the client has read the whole log, as `all_read`; read every replica once all are in sync;
         come to rest."""
         await self.all_read(limit_ms)
         await self.in_sync()
