@@ -3,6 +3,10 @@ turn.
 
 Sessions survive as long as a majority is up, and move to another server. The proof is that the process
 was seen dead, or stopped.
+
+If there is only one server, a session may end with its restart. A connection that comes in the first moments of its
+start hangs: the server (3.9.5) fails before it closes it. The client gives up after its connect timeout, which is that
+of the session then.
 """
 
 from __future__ import annotations

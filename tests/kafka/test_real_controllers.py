@@ -121,12 +121,15 @@ def start(server: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[Callable[..., d
 
         def three(role: Role, session_timeout_ms: int) -> dict[int, KafkaBroker]:
             class_path(role)  # fetched before any session begins
+            # A connection that comes while the server starts may hang (`faults.server`). Java's client waits for a
+            # session's timeout, divided by the number of servers: named twice, the server is asked again in time.
+            connect = f"{server.connect_string},{server.connect_string}"
             found = {}
             for number in (1, 2, 3):
                 port = running.enter_context(closing(ReservedPort())).number if role is Role.CONSUMER else 0
                 found[number] = KafkaBroker(
                     number,
-                    server.connect_string,
+                    connect,
                     tmp_path / "kafka",
                     session_timeout_ms=session_timeout_ms,
                     role=role,
