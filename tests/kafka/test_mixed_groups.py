@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from real_trials import of_kind, rules_of, trial, unsound
+from thorough import usual
 
 from rebalance_lab.history.events import Kind
 
@@ -14,7 +15,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 MEMBERS = 4
 
 
-@pytest.mark.parametrize(("assignor", "seed"), [("range", 1), ("roundrobin", 2)])
+@pytest.mark.parametrize(("assignor", "seed"), usual([("range", 1)], [("range", 1), ("roundrobin", 2)]))
 def test_everything_is_owned_once_whatever_happens_to_either_kind(assignor: str, seed: int, tmp_path: Path) -> None:
     history, result = trial("drill", "mixed", tmp_path, seed=seed, assignor=assignor)
     assert unsound(result) == {}

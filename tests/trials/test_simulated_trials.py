@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import structlog
+from thorough import usual
 
 from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.checks.model import Outcome, Planted
@@ -31,10 +32,10 @@ from rebalance_lab.trials.scenario import make_plan, plants_of, scenario
 from rebalance_lab.trials.stage import GaveUp, ObservedSink
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
-FAULTY_SEEDS = range(40)
+FAULTY_SEEDS = range(usual(15, 40))
 #: Fetchers that take as long to stop as 0.8's did: joins then meet owners that have not let go.
 SLOW = {"fetcher_stop_ms": "100"}
-CONTROL_SEEDS = [range(40), pytest.param(range(40, 200), marks=pytest.mark.slow)]
+CONTROL_SEEDS = [range(20), pytest.param(range(20, usual(60, 200)), marks=pytest.mark.slow)]
 
 
 def outcomes(history: History) -> dict[str, Outcome]:

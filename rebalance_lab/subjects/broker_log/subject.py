@@ -136,8 +136,9 @@ class LogLab(Lab[Any, NodeState]):
 
     async def written(self, count: int) -> None:
         """Wait until so many writes were acknowledged."""
+        limit_ms = START_LIMIT_MS + count * WRITE_LIMIT_MS
         await self.until(
-            lambda: self._tracker.acknowledged >= count, f"the acknowledgement of {count} writes", self.writes_limit_ms
+            lambda: self._tracker.acknowledged >= count, f"the acknowledgement of {count} writes", limit_ms
         )
 
     async def all_read(self, limit_ms: int | None = None) -> None:
