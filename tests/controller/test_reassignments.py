@@ -126,6 +126,20 @@ def test_a_state_that_lacks_a_new_replica_changes_nothing() -> None:
     assert it.handle(StatesRead([T0], {T0: stored(1, 1, 2, leader_epoch=6, version=9)})) == []
 
 
+def test_the_state_is_read_again_when_a_broker_of_the_target_comes() -> None:
+    """It may have joined the ISR before the controller heard that it had gone."""
+    it = moving()
+    carried_out(it, BrokersRead([broker(each) for each in (1, 2, 4)]))
+    assert ReadStates((T0,)) in it.handle(BrokersRead([broker(3, 999), *(broker(each) for each in (1, 2, 4))]))
+
+
+def test_a_broker_without_a_replica_of_the_target_changes_nothing() -> None:
+    it = moving()
+    carried_out(it, BrokersRead([broker(each) for each in (1, 2, 3)]))
+    found = it.handle(BrokersRead([broker(4, 999), *(broker(each) for each in (1, 2, 3))]))
+    assert not [each for each in found if isinstance(each, ReadStates)]
+
+
 def test_what_is_written_beside_it_keeps_what_has_not_ended() -> None:
     """Partition 1 moves its leader while the topic is written for another reason."""
     states = {each: stored(1, 1, 2, leader_epoch=5, version=3) for each in (T0, T1)}
