@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from stored_trials import random_history, store_history
+from thorough import only_thorough
 
 from rebalance_lab.analysis import file_systems, remote_store
 from rebalance_lab.analysis.errors import TablesError
@@ -134,6 +135,7 @@ def test_a_row_that_was_changed_is_left_out(spark: SparkSession, uri: StoreUri, 
 
 
 @pytest.mark.slow
+@only_thorough
 def test_the_tables_are_those_of_the_folder(spark: SparkSession, uri: StoreUri, folder: Path, tmp_path: Path) -> None:
     out = StoreUri(f"file://{tmp_path}/tables")
     there = publish(spark, uri, read_ledger(), out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from thorough import only_thorough
 
 from rebalance_lab.analysis.agreement.causes import Live
 from rebalance_lab.analysis.agreement.measures import Measured
@@ -52,6 +53,7 @@ def test_an_early_reconnect_shows_in_the_zombies_work(as_live: list[Measured], m
     assert found["session.pause"].verdict is not Agreement.DIFFERS, "the session ends at the server"
 
 
+@only_thorough
 def test_the_simulator_agrees_with_itself(as_live: list[Measured]) -> None:
     found = rows(as_live, sample(1, SIMULATED))
     assert found[ZOMBIES_WORK].verdict in {Agreement.AGREES, Agreement.EXPLAINED}

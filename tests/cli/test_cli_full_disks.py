@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cli_tools import LIMIT_S, Ended, Shell, background, end, next_line
 from small_disk import small_disk
+from thorough import only_thorough
 
 from rebalance_lab.analysis.parquet import FOLDER
 from rebalance_lab.history.files import load, trial_folders
@@ -142,6 +143,7 @@ def test_report(disk: Disk, sealed: str, shell: Shell) -> None:
     assert not out.exists()
 
 
+@only_thorough
 def test_tables(disk: Disk, sealed: str, shell: Shell) -> None:
     disk.fill(leave_bytes=8192)
     before = {each.name for each in disk.folder.iterdir()}

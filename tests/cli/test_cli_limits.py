@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_tools import COMMAND, LIMIT_S, CommandLine, Shell
+from thorough import usual
 
 from rebalance_lab.cli import scenarios
 from rebalance_lab.cli.limits import named
@@ -25,7 +26,7 @@ AS_NOBODY = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become a user without other processes")
-@pytest.mark.parametrize("limit", [1, 4, 12, 20])
+@pytest.mark.parametrize("limit", usual([1, 12], [1, 4, 12, 20]))
 @pytest.mark.parametrize(
     "arguments",
     [["run", "zombie", "--world", "processes"], ["zookeeper", "--nodes", "3"], ["cluster", "--brokers", "3"]],

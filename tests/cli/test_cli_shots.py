@@ -18,16 +18,18 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
 from shot_commands import COMMANDS, NOT_SHOT_AT, SHOTS, SWEEPERS, TOPIC, Shot
+from thorough import only_thorough
 from warm_start import Started, WarmStart
 
 from rebalance_lab.analysis.analyse import ANALYSIS_FILE
@@ -224,6 +226,12 @@ def _all_ended(ground: Ground) -> list[str]:
     return [str(each) for each in left]
 
 
+def _marked(shots: Iterable[Shot]) -> list[Any]:
+    """Commands with a Spark take minutes of CPU time here, so every run has one of them, `claims`."""
+    rare = only_thorough if SHOTS == 1 else ()
+    return [pytest.param(each, marks=rare if each.command in ("report", "tables") else ()) for each in shots]
+
+
 def test_every_command_is_shot_at() -> None:
     there = {name for name, _ in commands()}
     assert {each.command for each in COMMANDS} | NOT_SHOT_AT.keys() == there
@@ -368,7 +376,7 @@ def _fire_until_one_hits(shot: Shot, ground: Ground, duration_s: float) -> list[
     return fired
 
 
-@pytest.mark.parametrize("shot", COMMANDS, ids=lambda each: each.name)
+@pytest.mark.parametrize("shot", _marked(COMMANDS), ids=lambda each: each.name)
 def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> None:
     alone = _undisturbed(shot, ground, known)
     fired = _fire_until_one_hits(shot, ground, alone.duration_s)
@@ -392,7 +400,7 @@ def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, ground: Ground, known:
 
 
 @pytest.mark.parametrize(
-    "shot", [each for each in COMMANDS if each.arguments[0] != "scenarios"], ids=lambda each: each.name
+    "shot", _marked(each for each in COMMANDS if each.arguments[0] != "scenarios"), ids=lambda each: each.name
 )
 def test_after_a_kill_the_next_command_tidies_up(shot: Shot, ground: Ground, known: dict[Shot, Undisturbed]) -> None:
     temporary = ground.folder / "tmp"

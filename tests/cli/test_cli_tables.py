@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_tools import CommandLine, Shell
+from thorough import only_thorough
 
 from rebalance_lab.history.files import TRIAL_FILE
 
@@ -37,6 +38,7 @@ def test_it_writes_tables_says_what_it_wrote_and_names_what_it_left_out(
 
 
 @pytest.mark.slow
+@only_thorough
 def test_what_it_wrote_as_json(command: CommandLine, shell: Shell, tmp_path: Path) -> None:
     assert command("run", "crash", "--store", tmp_path / "trials").code == 0
     ended = shell("tables", "--store", tmp_path / "trials", "--out", tmp_path / "tables", "--json")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from thorough import only_thorough
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -50,7 +51,9 @@ def test_every_example_is_tried_and_named_on_the_page() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(PRINTED))
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=only_thorough if each == "tables_figure" else ()) for each in sorted(PRINTED)]
+)
 def test_it_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     script = EXAMPLES / f"{name}.py"
     done = subprocess.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from thorough import only_thorough
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.explore.model import Bounds, Partition, State
@@ -233,6 +234,7 @@ def test_kip_320_keeps_its_promises_with_one_record(bounds: dict[str, Any], stat
 
 
 @pytest.mark.slow
+@only_thorough
 @pytest.mark.timeout(900)
 def test_kip_320_keeps_its_promises_with_three_records() -> None:
     found = explored(ReplicationRules.KIP_320, records=3, epochs=3)

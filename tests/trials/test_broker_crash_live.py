@@ -17,7 +17,7 @@ from rebalance_lab.trials.scenario import make_plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(560)]
 
-CRASHES = usual(30, 100)
+CRASHES = usual(20, 100)
 MESSAGES = 50 * CRASHES
 
 #: Short sessions, because the next life waits for the end of the last one's.

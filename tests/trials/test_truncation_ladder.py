@@ -32,7 +32,7 @@ def run(rules: str, settings: dict[str, str], seed: int = 1, *, control: bool = 
 
 
 #: With which seeds the default tier plays each schedule, and with which the slow one.
-MORE = range(3, usual(5, 11))
+MORE = range(3, usual(4, 11))
 SEEDS = [range(1, usual(2, 3)), pytest.param(MORE, marks=[pytest.mark.slow, pytest.mark.timeout(300)])]
 
 

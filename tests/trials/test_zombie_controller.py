@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from thorough import usual
 
 from controller.forms import ControllerForm
 from rebalance_lab.checks import Finding, Outcome, judge
@@ -133,7 +134,7 @@ def test_an_expired_session_matters_to_what_is_written() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("form", ControllerForm)
+@pytest.mark.parametrize("form", usual([ControllerForm.V0_8_2], list(ControllerForm)))
 def test_live_an_expired_session_ends_only_later_forms(tmp_path: Path, form: ControllerForm) -> None:
     plan = make_plan("zombie-controller", world="processes", settings={"form": form, "expires": "true"})
     assert api.run(plan, tmp_path).status is api.TrialStatus.AS_EXPECTED
@@ -179,7 +180,7 @@ def test_a_reassignment_needs_three_brokers_beside_the_controller(brokers: str) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("moment", usual([Moment.DELETION, Moment.REBALANCE], list(Moment)))
 @pytest.mark.parametrize("form", ControllerForm)
 def test_live_as_expected(tmp_path: Path, form: ControllerForm, moment: Moment) -> None:
     plan = make_plan("zombie-controller", world="processes", settings={"moment": moment, "form": form})
