@@ -154,6 +154,7 @@ def test_the_tables_are_those_of_the_folder(spark: SparkSession, uri: StoreUri, 
 
 
 @pytest.mark.slow
+@only_thorough
 def test_tables_that_fail_leave_nothing(
     spark: SparkSession, uri: StoreUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_claims_judge_what_is_there(disk: Disk, sealed: str, shell: Shell) -> No
     assert again.out == ended.out
 
 
+@only_thorough
 def test_report(disk: Disk, sealed: str, shell: Shell) -> None:
     disk.fill()
     said = refused(shell("report", "--store", disk.store))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from standalone import REQUIRED, cluster, lab, processes_in, wait_until_none_in
+from thorough import only_thorough, usual
 
 from rebalance_lab.analysis.analyse import ANALYSIS_FILE
 from rebalance_lab.analysis.session import java_problem
@@ -18,7 +19,7 @@ from rebalance_lab.trials import api
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-TRIALS = 100
+TRIALS = usual(30, 100)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     wait_until_none_in(folder)  # executors neither
 
 
-def test_a_hundred_trials_have_the_same_hashes_as_on_local_processes(master: str, tmp_path: Path) -> None:
+def test_trials_have_the_same_hashes_as_on_local_processes(master: str, tmp_path: Path) -> None:
     plans = [api.make_plan("crash", seed=seed) for seed in range(1, TRIALS + 1)]
     local = list(api.sweep(plans, tmp_path / "local"))
     hashes = {result.trial.id: result.trial.history_sha256 for result in local}
@@ -47,6 +48,7 @@ def test_a_hundred_trials_have_the_same_hashes_as_on_local_processes(master: str
     assert {name: trial["history_sha256"] for name, trial in stored.items()} == hashes
 
 
+@only_thorough
 def test_surprises_are_named_with_their_seeds(master: str, tmp_path: Path) -> None:
     bug = ("--set", "plant=persistent-registration")
     ended = lab("sweep", "crash", *bug, "--seeds", 3, "--master", master, "--store", tmp_path)

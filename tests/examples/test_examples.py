@@ -52,7 +52,11 @@ def test_every_example_is_tried_and_named_on_the_page() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=only_thorough if each == "tables_figure" else ()) for each in sorted(PRINTED)]
+    "name",
+    [
+        pytest.param(each, marks=only_thorough if each in ("placement_spread", "tables_figure") else ())
+        for each in sorted(PRINTED)
+    ],
 )
 def test_it_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     script = EXAMPLES / f"{name}.py"

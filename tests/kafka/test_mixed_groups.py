@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from real_trials import of_kind, rules_of, trial, unsound
-from thorough import usual
+from thorough import only_thorough, usual
 
 from rebalance_lab.history.events import Kind
 
@@ -45,6 +45,7 @@ def test_everything_is_owned_once_whatever_happens_to_either_kind(assignor: str,
     assert expired == {"real", "shipped"}
 
 
+@only_thorough
 def test_the_first_member_is_ours_with_an_odd_seed_and_real_with_an_even_one(tmp_path: Path) -> None:
     kinds = {}
     for seed in (1, 2):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from real_trials import ledger, of_kind, outcomes, rules_of, trial, unsound
+from thorough import only_thorough
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.views import beliefs, owners
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 SETTLE_US = 500_000
 
 
+@only_thorough
 def test_walkthrough_gives_the_published_rows_and_refutes_the_order_of_the_start(tmp_path: Path) -> None:
     history, result = trial("walkthrough", "real", tmp_path)
     assert set(rules_of(history).values()) == {"real"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from thorough import THOROUGH
 from truncation_plans import ALONE, CUT_OFF, LATE_ORDER, MISSED_EPOCH
 
 from rebalance_lab.history.events import Kind
@@ -57,6 +58,18 @@ PLANS = {
     "E7: the last in sync leads": (contained("all-replicas-down"), "kill"),
     "E7: the first to return leads": (contained("all-replicas-down", unclean="true"), "kill"),
 }
+
+#: Anomalies beside the claims. A usual run plays them in the simulator (test_field_anomalies.py), a thorough one here.
+RARE = (
+    "a leader that drops followers at once",
+    "an ISR that flaps",
+    "an ISR that flaps in bursts",
+    "a frozen ISR",
+    "a bounce that is missed",
+    "the last replica standing",
+)
+if not THOROUGH:
+    PLANS = {name: each for name, each in PLANS.items() if name not in RARE}
 
 
 @pytest.fixture(scope="module")
