@@ -263,7 +263,8 @@ class Injection:
     """One fault under way. `target`: an actor (m1, z1, or the group's name for a storm).
 
     Creating it records FAULT_BEGAN. Detail: fault, target, session of the victim, planned_ms (0 for a fault that lasts
-    until a flag is raised), must_outlast_session, and what the fault adds.
+    until a flag is raised), must_outlast_session, and what the fault adds; must_survive is the session that must be
+    connected again after it, or the trial is unknown (`checks.faults`).
     """
 
     def __init__(

@@ -6,6 +6,8 @@ import os
 import signal
 from dataclasses import dataclass
 
+from thorough import THOROUGH
+
 from rebalance_lab.kernel.interruption import SIGNALS
 
 #: Shots of each signal at each command; for a thorough run set more.
@@ -15,11 +17,10 @@ SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 _SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
 
 
-def _one(number: int) -> tuple[signal.Signals, ...]:
-    """One of the signals; all in a thorough run. For commands with a Spark: each of their shots takes a minute of CPU
-    time, and what follows a signal does not differ between them."""
-    return SIGNALS[number : number + 1] if SHOTS == 1 else SIGNALS
-
+#: A usual run shoots at one command with a Spark, `claims`, and with one signal beside SIGKILL: each shot at such a
+#: command takes a minute of CPU time.
+USUAL = SHOTS == 1 and not THOROUGH
+RARE = ("report", "tables")
 
 #: Of the cluster that runs for all tests; it has one record.
 TOPIC = "shots"
@@ -75,9 +76,9 @@ COMMANDS = (
     Shot(("sweep", "herd", "--seeds", "16")),
     *((Shot(("sweep", "herd", "--seeds", "4", "--master", "local[2]"), beside=_SPARKS),) if SHOTS > 1 else ()),
     Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
-    Shot(("claims",), reads=True, beside=_SPARKS, signals=_one(0)),
-    Shot(("report",), reads=True, beside=_SPARKS, signals=_one(1)),
-    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS, signals=_one(2)),
+    Shot(("claims",), reads=True, beside=_SPARKS, signals=SIGNALS[:1] if USUAL else SIGNALS),
+    Shot(("report",), reads=True, beside=_SPARKS),
+    Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS),
     Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
     Shot(("zookeeper",), foreground=True),
     Shot(("zookeeper", "--nodes", "3"), foreground=True, beside=2),

@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 import pytest
 from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
-from shot_commands import COMMANDS, NOT_SHOT_AT, SHOTS, SWEEPERS, TOPIC, Shot
+from shot_commands import COMMANDS, NOT_SHOT_AT, RARE, SHOTS, SWEEPERS, TOPIC, USUAL, Shot
 from thorough import only_thorough
 from warm_start import Started, WarmStart
 
@@ -227,9 +227,7 @@ def _all_ended(ground: Ground) -> list[str]:
 
 
 def _marked(shots: Iterable[Shot]) -> list[Any]:
-    """Commands with a Spark take minutes of CPU time here, so every run has one of them, `claims`."""
-    rare = only_thorough if SHOTS == 1 else ()
-    return [pytest.param(each, marks=rare if each.command in ("report", "tables") else ()) for each in shots]
+    return [pytest.param(each, marks=only_thorough if USUAL and each.command in RARE else ()) for each in shots]
 
 
 def test_every_command_is_shot_at() -> None:

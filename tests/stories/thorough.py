@@ -12,9 +12,10 @@ T = TypeVar("T")
 #: Set for a run that has hours.
 THOROUGH = bool(os.environ.get("REBALANCE_LAB_THOROUGH"))
 
-
-#: For tests whose like is in every run: of the same code with another command, setting or world.
-only_thorough = pytest.mark.skipif(not THOROUGH, reason="its like runs; REBALANCE_LAB_THOROUGH=1 runs this, too")
+#: For tests that differ from one in every run by the command, the setting or the world only.
+only_thorough = pytest.mark.skipif(
+    not THOROUGH, reason="a similar test runs; REBALANCE_LAB_THOROUGH=1 runs this one, too"
+)
 
 
 def usual(some: T, many: T) -> T:

@@ -61,6 +61,7 @@ def test_the_runners_session_outlives_several_starts_that_block_it(tmp_path: Pat
             time.sleep(blocked_s)  # noqa: ASYNC251  # as a start does
             await stage.started_one_of_several()
         await stage.zookeeper.create("/after", b"")
+        assert (await stage.zookeeper.get("/after")).value.data == b""
 
     with EmbeddedEnsemble.start(tmp_path / "zookeeper", 1, tick_ms, ()) as ensemble, LiveKernel() as live:
         stage = LiveStage(plan, tmp_path, live, ensemble, EnsembleServers(ensemble))

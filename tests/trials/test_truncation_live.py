@@ -31,7 +31,7 @@ PLANS = {
     "who forgets survives it": (live("kip-320", CURED), "lost_write", Outcome.CLEAN),
 }
 
-#: The containers of the tier `docker` play a schedule for each rung.
+#: The tier `docker` plays a schedule for each rule set but the first try of kip-320.
 if not THOROUGH:
     PLANS = {
         name: PLANS[name]

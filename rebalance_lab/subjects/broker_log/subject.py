@@ -30,7 +30,7 @@ TOPIC = "t1"
 BROKER_ID = 1
 
 #: How long a write may take on a busy machine.
-WRITE_LIMIT_MS = 20
+WRITE_LIMIT_MS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
