@@ -1,8 +1,10 @@
 """The Java of this machine, and archives of classes, by which its JVMs start sooner (Java's class data sharing).
 
-An archive holds the classes that a program has loaded, ready for use: ZooKeeper and Spark start in two thirds of the
-time or less. `scripts/setup` makes one of each program. It lies in the Python environment, because it holds for the
-jars there only. Without one, and with one of another Java, the programs start as ever; a damaged one ends the JVM.
+An archive holds the classes that a program has loaded, ready for use: ZooKeeper, Spark and real Kafka start in two
+thirds of the time or less. It holds for its program's jars only. Those of ZooKeeper and Spark are in the Python
+environment, where their jars are, and `scripts/setup` makes them; those of Kafka are beside Kafka's jars
+(`world.kafka.prepared`). Without one, and with one of another Java, a program starts as ever; a damaged one ends the
+JVM.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -23,7 +26,7 @@ MINIMUM_JAVA = 17
 
 
 class Program(StrEnum):
-    """What has an archive. Its class path is PySpark's jars, or some of them."""
+    """What has an archive in the Python environment. Its class path is PySpark's jars, or some of them."""
 
     SPARK = "spark"
     ZOOKEEPER = "zookeeper"
@@ -43,10 +46,11 @@ def pyspark_jars() -> Path | None:
     return Path(spec.submodule_search_locations[0]) / "jars"
 
 
-def archive(program: Program) -> Path | None:
-    """Where the archive of `program` is, if it has been made. Another Java, or other jars, have another. None: there is
-    no Java, or there are no jars."""
-    java, jars = installed(), pyspark_jars()
+def archive(program: str, jars: Path | None = None, folder: Path | None = None) -> Path | None:
+    """Where the archive of `program` is, if it has been made. Another Java, or other jars, have another. `jars`: the
+    folder of its class path, by default PySpark's; `folder`: where archives are, by default in the Python environment.
+    None: there is no Java, or there are no jars."""
+    java, jars = installed(), jars or pyspark_jars()
     if java is None or jars is None:
         return None
     try:
@@ -54,21 +58,22 @@ def archive(program: Program) -> Path | None:
     except OSError:
         return None
     digest = hashlib.sha256(repr(known).encode()).hexdigest()[:12]
-    return Path(sys.prefix) / "share" / "rebalance-lab" / f"{program}-{digest}.jsa"
+    return (folder or Path(sys.prefix) / "share" / "rebalance-lab") / f"{program}-{digest}.jsa"
 
 
 #: A JVM that crashes aborts itself; a file that is too short is SIGBUS.
 _CRASHES = frozenset({-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV})
 
 #: Flags in place of those of the archive.
-_instead: dict[Program, tuple[str, ...]] = {}
+_instead: dict[str, tuple[str, ...]] = {}
 
 
-def archive_flags(program: Program) -> tuple[str, ...]:
-    """Flags for the JVM that is to run `program`: with its archive, if there is one."""
+def archive_flags(program: str, jars: Path | None = None, folder: Path | None = None) -> tuple[str, ...]:
+    """Flags for the JVM that is to run `program`: with its archive, if there is one. `jars`, `folder`: as of
+    `archive`."""
     if program in _instead:
         return _instead[program]
-    path = archive(program)
+    path = archive(program, jars, folder)
     return (f"-XX:SharedArchiveFile={path}",) if path is not None and path.exists() else ()
 
 
@@ -82,23 +87,44 @@ def damaged_archive(program: Program, code: int | None) -> str | None:
 
 
 @contextmanager
-def recorded(program: Program, into: Path) -> Iterator[None]:
+def recorded(program: str, into: Path) -> Iterator[None]:
     """JVMs that this process starts to run `program` write the archive `into` when they end. The last one stays."""
     with _given(program, f"-XX:ArchiveClassesAtExit={into}"):
         yield
 
 
 @contextmanager
-def tried(program: Program, path: Path) -> Iterator[None]:
+def tried(program: str, path: Path) -> Iterator[None]:
     """JVMs that this process starts to run `program` use the archive `path`, or fail."""
     with _given(program, f"-XX:SharedArchiveFile={path}", "-Xshare:on"):
         yield
 
 
 @contextmanager
-def _given(program: Program, *flags: str) -> Iterator[None]:
+def _given(program: str, *flags: str) -> Iterator[None]:
     _instead[program] = flags
     try:
         yield
     finally:
         del _instead[program]
+
+
+def make_archive(program: str, path: Path, use: Callable[[Path], None], start: Callable[[Path], None]) -> None:
+    """Record the classes of `program` into `path`, which appears once it is whole and has worked. The archives of
+    another Java, and what an earlier attempt has left, are removed. `use` runs the program until it has loaded what it
+    needs, and ends it; `start` starts it and ends it; both get a folder of their own, and what they raise goes on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f"{program}-*"):
+        left.unlink(missing_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        with tempfile.TemporaryDirectory(prefix="rebalance-lab-archive-") as folder:
+            with recorded(program, part):
+                use(Path(folder))
+            with tried(program, part):
+                start(Path(folder))
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -6,13 +6,11 @@ environment and Java. One that does not work is removed: the programs start with
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rebalance_lab.java import Program, archive, recorded, tried
+from rebalance_lab.java import Program, archive, make_archive
 
 # The rest is imported where something is made: a set-up that has nothing to do should not wait for PySpark.
 # ruff: noqa: PLC0415
@@ -61,36 +59,15 @@ USES: dict[Program, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
 }
 
 
-def make(program: Program, path: Path) -> None:
-    """Record the classes of `program` into `path`, which appears once it is whole and has worked. The archives of
-    another Java, and what an earlier attempt has left, are removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    use, start = USES[program]
-    for left in path.parent.glob(f"{program}-*"):
-        left.unlink(missing_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        with tempfile.TemporaryDirectory(prefix="rebalance-lab-archive-") as folder:
-            with recorded(program, part):
-                use(Path(folder))
-            with tried(program, part):
-                start(Path(folder))
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def main() -> None:
-    for program in USES:
+    for program, (use, start) in USES.items():
         path = archive(program)
         if path is None:
             sys.exit("class_archives: no Java, or no PySpark: run scripts/setup first")
         if not path.exists():
             print(f"class_archives: making one for {program} (once, a minute at most)", file=sys.stderr)
             try:
-                make(program, path)
+                make_archive(program, path, use, start)
             except Exception as error:  # whatever it is, the programs start without
                 sys.exit(f"class_archives: none for {program}, so it starts more slowly: {error}")
 

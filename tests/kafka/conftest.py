@@ -11,6 +11,7 @@ from cluster_process import ClusterProcess
 from kazoo.client import KazooClient
 
 from rebalance_lab.world.kafka import jars
+from rebalance_lab.world.kafka.prepared import prepare
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 #: Set in CI: there nothing is skipped in silence.
@@ -23,7 +24,7 @@ def real_kafka() -> None:
     missing = jars.problem()
     if missing is None:
         try:
-            jars.fetch()
+            prepare()
         except jars.KafkaUnavailable as unavailable:
             missing = str(unavailable)
     if missing is not None:

@@ -11,6 +11,7 @@ import pytest
 from cluster_process import ClusterProcess
 
 from rebalance_lab.world.kafka import jars
+from rebalance_lab.world.kafka.prepared import prepare
 from rebalance_lab.world.live.java import java_command
 
 LIMIT_S = 60
@@ -19,7 +20,7 @@ LIMIT_S = 60
 def fetched(role: jars.Role) -> None:
     """Fetch the jars before any test's clock runs. Maven is there, but may not reach its repository."""
     try:
-        jars.class_path(role)
+        prepare([role])
     except jars.KafkaUnavailable as unavailable:
         (pytest.fail if os.environ.get("REBALANCE_LAB_REQUIRE_KAFKA") else pytest.skip)(str(unavailable))
 

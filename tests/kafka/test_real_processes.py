@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,9 @@ from kazoo.client import KazooClient
 
 from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
-from rebalance_lab.world.kafka.jars import KafkaUnavailable
+from rebalance_lab.world.kafka.jars import KafkaUnavailable, Role, archive_flags, class_path
 from rebalance_lab.world.kafka.log_file import LogFile
+from rebalance_lab.world.live.java import java_command
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
@@ -55,6 +57,25 @@ def test_a_broker_and_a_consumer_start_register_and_leave(tmp_path: Path) -> Non
             session.close()
     assert broker.ended
     assert consumer.ended
+
+
+@pytest.mark.parametrize(
+    ("role", "main"), [(Role.BROKER, "kafka.Kafka"), (Role.CONSUMER, "kafka.tools.ConsoleConsumer")]
+)
+def test_its_classes_come_from_the_archive(role: Role, main: str) -> None:
+    """Without arguments the programs end with their usage."""
+    command = [
+        java_command(),
+        *archive_flags(role),
+        "-XX:+UseSerialGC",
+        "-Xlog:class+load",
+        "-cp",
+        class_path(role),
+        main,
+    ]
+    loaded = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout
+    (line,) = [each for each in loaded.splitlines() if f" {main} source: " in each]
+    assert line.endswith("source: shared objects file (top)")
 
 
 def test_on_this_java_a_blocked_read_does_not_hold_a_fetcher(tmp_path: Path) -> None:

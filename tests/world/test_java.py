@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.java import Program, archive, archive_flags, installed, recorded, tried
+from rebalance_lab.java import Program, archive, archive_flags, installed, make_archive, recorded, tried
 from rebalance_lab.world.live.java import EmbeddedServerError, zookeeper_classpath
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from scripts import class_archives
@@ -93,15 +93,13 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
         EmbeddedZooKeeper.start(tmp_path / "data")
 
 
-def test_classes_come_from_the_archive_that_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = class_archives.USES[Program.ZOOKEEPER][1]
-    monkeypatch.setitem(class_archives.USES, Program.ZOOKEEPER, (use_zookeeper, start))
+def test_classes_come_from_the_archive_that_was_made() -> None:
     path = archive(Program.ZOOKEEPER)
     assert path is not None
     earlier = path.with_name("zookeeper-0.jsa")
     path.parent.mkdir(parents=True)
     earlier.touch()
-    class_archives.make(Program.ZOOKEEPER, path)
+    make_archive(Program.ZOOKEEPER, path, use_zookeeper, class_archives.start_zookeeper)
     assert list(path.parent.iterdir()) == [path]
     java = installed()
     assert java is not None
@@ -111,13 +109,12 @@ def test_classes_come_from_the_archive_that_was_made(tmp_path: Path, monkeypatch
     assert line.endswith("source: shared objects file (top)")
 
 
-def test_an_archive_that_does_not_work_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_does_not_work_is_removed() -> None:
     def fails(folder: Path) -> None:
         raise OSError("it does not start")
 
-    monkeypatch.setitem(class_archives.USES, Program.ZOOKEEPER, (use_zookeeper, fails))
     path = archive(Program.ZOOKEEPER)
     assert path is not None
     with pytest.raises(OSError, match="it does not start"):
-        class_archives.make(Program.ZOOKEEPER, path)
+        make_archive(Program.ZOOKEEPER, path, use_zookeeper, fails)
     assert list(path.parent.iterdir()) == []

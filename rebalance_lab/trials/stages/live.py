@@ -25,7 +25,7 @@ from rebalance_lab.trials.scenario import play, scenario
 from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
 from rebalance_lab.trials.stages.processes.servers import EnsembleServers, foreign_stage
 from rebalance_lab.trials.stages.processes.stage import LiveStage
-from rebalance_lab.world.kafka import jars
+from rebalance_lab.world.kafka.prepared import prepare
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.foreign import ForeignZooKeeper
 from rebalance_lab.world.process.clocks import measure_wall_offset
@@ -38,7 +38,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
     """
     real = scenario(plan.scenario).subject.real
     if plan.has_real_nodes and real is not None:
-        jars.fetch(real.roles)
+        prepare(real.roles)
     started_wall_ms = time.time_ns() // 1_000_000
     with _set_up(plan, folder) as (live, stage):
         try:

@@ -11,10 +11,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
+from rebalance_lab import java
 from rebalance_lab.world.live.java import EmbeddedServerError, java_command
 
 POM = Path(__file__).with_name("pom.xml")
@@ -82,11 +82,23 @@ def class_path(role: Role) -> str:
     return os.pathsep.join(str(jar) for jar in sorted((cache_folder() / role).glob("*.jar")))
 
 
-def fetch(roles: Iterable[Role] = NODES) -> None:
-    """Fetch the jars of roles that are not kept yet. This takes half a minute once, so do not call it while a session
-    must be kept alive. Raises KafkaUnavailable."""
-    for role in roles:
-        class_path(role)
+def archive_of(role: Role) -> Path | None:
+    """Where the archive of the role's classes is, if it has been made; see `rebalance_lab.java`."""
+    return java.archive(*_archived(role))
+
+
+def archive_flags(role: Role) -> tuple[str, ...]:
+    """Flags for a JVM of the role: with the archive of its classes, if there is one."""
+    return java.archive_flags(*_archived(role))
+
+
+def _archived(role: Role) -> tuple[str, Path, Path]:
+    return program(role), cache_folder() / role, cache_folder()
+
+
+def program(role: Role) -> str:
+    """What `rebalance_lab.java` calls the program of a role. No name begins with another."""
+    return f"{role}-of-kafka"
 
 
 def _is_whole(role: Role) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rebalance_lab.world.kafka.jars import Role, class_path
+from rebalance_lab.world.kafka.jars import Role, archive_flags, class_path
 from rebalance_lab.world.live.java import java_command
 from rebalance_lab.world.process.os_process import OsProcess, last_lines
 
@@ -48,7 +48,12 @@ class JavaProgram(OsProcess):
             **{f"log4j.logger.{logger}": level for logger, level in (loggers or {}).items()},
         }
         write_properties(logging, lines)
-        options = [f"-Xmx{heap_mb}m", *_FLAGS, f"-Dlog4j.configuration={logging.absolute().as_uri()}"]
+        options = [
+            f"-Xmx{heap_mb}m",
+            *_FLAGS,
+            *archive_flags(role),
+            f"-Dlog4j.configuration={logging.absolute().as_uri()}",
+        ]
         self._command = [java, *options, "-cp", jars, main, *arguments]
         self.launch()
 
