@@ -50,8 +50,10 @@ _VERSION_TIMEOUT_S = 30
 _LOG_TAIL_LINES = 12
 _SOCKET_FOLDER_CHARS = 60
 
-#: A lab's Spark lives for seconds: the quick compiler and collector start 3 s sooner on two cores.
-_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn400m")
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xmn400m")
+
+#: A lab's Spark lives for seconds: with the quick compiler alone it starts 3 s sooner on two cores.
+_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 
 #: Rows that go to Python at once, and after how many bytes no further one: a row may be a whole trial.
 _BATCH_ROWS = 32
@@ -133,14 +135,11 @@ class LocalSpark:
         self.stop()
 
 
-#: Of a Spark on this machine, where compiling a query takes longer than running it on what a store holds, and there is
-#: nothing to adapt to. A cluster has Spark's defaults.
-_LAPTOP = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.shuffle.compress": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+#: Of a Spark on this machine, where there is nothing to adapt to. A cluster has Spark's defaults.
+_LAPTOP = {"spark.sql.adaptive.enabled": "false", "spark.shuffle.compress": "false"}
+
+#: Of one that takes few rows, for which compiling a query takes longer than running it.
+_FEW_ROWS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def start(
@@ -150,10 +149,13 @@ def start(
     event_log: Path | None = None,
     ui: bool = False,
     settings: Mapping[str, str] | None = None,
+    many_rows: bool = False,
 ) -> LocalSpark:
     """Start Spark with `cores` local cores (None: all that this process may use), or with the cluster `master` (as
     `spark://host:port`). `event_log`: a folder that exists, for the log that Spark's history server reads. `ui`: show
     Spark's web pages, on this machine only. `settings`: of Spark's, as for a file system; they win over the lab's.
+    `many_rows`: a Spark on this machine compiles its queries, which takes some 17 s more and halves the time of a
+    query over millions of events (docs/benchmarks.md).
 
     A cluster's workers must find the lab in the same Python at the same path, and reach this
     machine. Folders that earlier Sparks left behind when they were killed are removed.
@@ -168,7 +170,7 @@ def start(
         undo.enter_context(undisturbed())  # a JVM that is half started would stay; and PySpark replaces the handler
         scratch = Scratch.temporary(PREFIX)
         undo.callback(scratch.remove)
-        given = _settings_for(scratch.folder, cores, master)
+        given = _settings_for(scratch.folder, cores, master, many_rows=many_rows)
         given |= _watched(event_log, ui=ui) | dict(settings or {})
         logs_before = set(event_log.iterdir()) if event_log else set()
         conf = SparkConf(loadDefaults=False).setAll(sorted(given.items()))
@@ -230,21 +232,23 @@ def _watched(event_log: Path | None, *, ui: bool) -> dict[str, str]:
     return logged | {"spark.ui.enabled": str(ui).lower()}
 
 
-def _settings_for(folder: Path, cores: int | None, master: str | None) -> dict[str, str]:
+def _settings_for(folder: Path, cores: int | None, master: str | None, *, many_rows: bool = False) -> dict[str, str]:
     if master is None:
-        return _settings(folder, cores)
+        return _settings(folder, cores, many_rows=many_rows)
     local = _LOCAL.fullmatch(master)
     if local is None:
         return _cluster_settings(folder, master)
     threads = local["threads"] or "1"
-    return _settings(folder, None if threads == "*" else int(threads)) | {"spark.master": master}
+    own = _settings(folder, None if threads == "*" else int(threads), many_rows=many_rows)
+    return own | {"spark.master": master}
 
 
-def _settings(folder: Path, cores: int | None) -> dict[str, str]:
+def _settings(folder: Path, cores: int | None, *, many_rows: bool) -> dict[str, str]:
     cores = cores or len(os.sched_getaffinity(0))
     return {
-        **_everywhere(folder),
+        **_everywhere(folder, *(() if many_rows else (_QUICK_COMPILER,))),
         **_LAPTOP,
+        **({} if many_rows else _FEW_ROWS),
         "spark.master": f"local[{cores}]",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
@@ -260,7 +264,7 @@ def _cluster_settings(folder: Path, master: str) -> dict[str, str]:
     """Executors keep their own scratch folders; the driver listens where the master can reach it."""
     host = _facing(master)
     return {
-        **_everywhere(folder),
+        **_everywhere(folder, _QUICK_COMPILER),
         "spark.master": master,
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
@@ -268,11 +272,12 @@ def _cluster_settings(folder: Path, master: str) -> dict[str, str]:
     }
 
 
-def _everywhere(folder: Path) -> dict[str, str]:
+def _everywhere(folder: Path, *jvm_flags: str) -> dict[str, str]:
+    flags = (*_JVM_FLAGS, *jvm_flags, *archive_flags(Program.SPARK))
     return {
         "spark.app.name": "rebalance-lab",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": " ".join(f'"{flag}"' for flag in (*_JVM_FLAGS, *archive_flags(Program.SPARK))),
+        "spark.driver.extraJavaOptions": " ".join(f'"{flag}"' for flag in flags),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

@@ -51,6 +51,11 @@ class Store:
     def trials(self) -> Trials:
         return Trials(self.folders)
 
+    @property
+    def bytes(self) -> int:
+        """Of all histories."""
+        return sum(size for _, size in self.seen.values())
+
 
 def read_store(path: Path) -> Store:
     """Read which trials a store holds, without their events. A store may be a single trial. A trial's id is the name of

@@ -70,12 +70,17 @@ class Judging:
         if self.event_log is not None:
             must_be_writable(self.event_log, f"Spark's event log to {self.event_log}", "another with --event-log")
 
-    def start(self) -> LocalSpark:
-        """Start Spark. Raises SparkStartError."""
+    def start(self, *, many_rows: bool = False) -> LocalSpark:
+        """Start Spark. `many_rows`: as of `session.start`. Raises SparkStartError."""
         from rebalance_lab.analysis import session  # noqa: PLC0415
 
         spark = session.start(
-            cores=self.cores, master=self.master, event_log=self.event_log, ui=self.ui, settings=self.settings
+            cores=self.cores,
+            master=self.master,
+            event_log=self.event_log,
+            ui=self.ui,
+            settings=self.settings,
+            many_rows=many_rows,
         )
         if spark.ui is not None:
             print(f"Spark's pages: {spark.ui}", file=sys.stderr)
@@ -93,9 +98,9 @@ class Watched:
     _spark: LocalSpark | None = None
     _judged: int = 0
 
-    def start(self) -> LocalSpark:
-        """Start Spark, and watch it. Raises SparkStartError."""
-        self._spark = self.judging.start()
+    def start(self, *, many_rows: bool = False) -> LocalSpark:
+        """Start Spark, and watch it. `many_rows`: as of `session.start`. Raises SparkStartError."""
+        self._spark = self.judging.start(many_rows=many_rows)
         return self._spark
 
     def __rich__(self) -> Text:

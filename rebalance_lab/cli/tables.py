@@ -27,6 +27,9 @@ from rebalance_lab.cli.options import (
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, table, whole
 from rebalance_lab.history.files import trial_folders
 
+#: Of histories, some 250,000 events: from here on tables are written sooner by a Spark that compiles its queries.
+MANY_BYTES = 50_000_000
+
 OutOption = Annotated[
     Any,  # a Place: typer knows no unions
     typer.Option(
@@ -59,9 +62,10 @@ def tables(
     from rebalance_lab.analysis.store import read_store  # noqa: PLC0415
 
     must_be_free(out)
+    source = store if isinstance(store, StoreUri) else read_store(store)
     watched = Watched(judging, trials, store)
-    with progress().status(watched), watched.start() as spark:
-        source = store if isinstance(store, StoreUri) else read_store(store)
+    many_rows = not isinstance(source, StoreUri) and source.bytes > MANY_BYTES
+    with progress().status(watched), watched.start(many_rows=many_rows) as spark:
         published = publish(spark.session, source, read_ledger(), out, rejudge=rejudge)
     name_left_out(published.left_out, published.cut_off)
     if as_json:

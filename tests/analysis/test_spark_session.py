@@ -50,6 +50,16 @@ def test_a_laptop_is_tuned_and_a_cluster_has_sparks_defaults(
     assert settings.get("spark.sql.adaptive.enabled") == (None if partitions is None else "false")
 
 
+@pytest.mark.parametrize("many_rows", [False, True])
+def test_only_a_spark_on_this_machine_that_takes_few_rows_does_without_compilers(
+    tmp_path: Path, many_rows: bool
+) -> None:
+    settings = session._settings_for(tmp_path, 2, None, many_rows=many_rows)
+    assert ("spark.sql.codegen.wholeStage" in settings) is not many_rows
+    assert ("TieredStopAtLevel" in settings["spark.driver.extraJavaOptions"]) is not many_rows
+    assert "spark.sql.codegen.wholeStage" not in session._settings_for(tmp_path, None, "yarn", many_rows=many_rows)
+
+
 def test_a_process_has_one_spark(local_spark: LocalSpark) -> None:
     assert local_spark.session is not None
     with pytest.raises(SparkStartError, match="has a Spark already"):

@@ -9,6 +9,7 @@ import pytest
 from cli_tools import CommandLine, Shell
 from thorough import only_thorough
 
+from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.history.files import TRIAL_FILE
 
 
@@ -71,3 +72,20 @@ def test_what_cannot_be_done_is_told_before_spark_starts(
     monkeypatch.setattr("rebalance_lab.analysis.session.start", start)
     assert told in command.refused("tables", *arguments)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "trials"]
+
+
+@pytest.mark.parametrize(("more_than", "compiles"), [(0, True), (1 << 30, False)])
+def test_spark_compiles_queries_over_many_events_only(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more_than: int, compiles: bool
+) -> None:
+    assert command("run", "crash", "--store", tmp_path / "trials", "--set", "members=1").code == 0
+    started = []
+
+    def start(*, many_rows: bool, **_: object) -> None:
+        started.append(many_rows)
+        raise SparkStartError("not for a test")
+
+    monkeypatch.setattr("rebalance_lab.cli.tables.MANY_BYTES", more_than)
+    monkeypatch.setattr("rebalance_lab.analysis.session.start", start)
+    command.refused("tables", "--store", tmp_path / "trials", "--out", tmp_path / "tables")
+    assert started == [compiles]
