@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thorough import THOROUGH
 
@@ -17,10 +17,12 @@ SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 _SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
 
 
-#: A usual run shoots at one command with a Spark, `claims`, and with one signal beside SIGKILL: each shot at such a
-#: command takes a minute of CPU time.
+#: A usual run shoots at one command with a Spark, `claims`, because each shot at such a command takes a minute of CPU
+#: time; and only at commands that take no time with each signal. `kernel.interruption` handles all signals alike, so
+#: every other command gets one of them beside SIGKILL, in turn.
 USUAL = SHOTS == 1 and not THOROUGH
 RARE = ("report", "tables")
+WITH_EACH = ("scenarios", "checks", "run", "zookeeper", "topics", "produce", "consume")
 
 #: Of the cluster that runs for all tests; it has one record.
 TOPIC = "shots"
@@ -66,7 +68,7 @@ class Shot:
         return bool({"{zookeeper}", "{bootstrap}"} & set(self.arguments))
 
 
-COMMANDS = (
+ALL = (
     Shot(("scenarios",)),
     Shot(("scenarios",), cold=True),
     Shot(("checks",)),
@@ -76,7 +78,7 @@ COMMANDS = (
     Shot(("sweep", "herd", "--seeds", "16")),
     *((Shot(("sweep", "herd", "--seeds", "4", "--master", "local[2]"), beside=_SPARKS),) if SHOTS > 1 else ()),
     Shot(("sweep", "leave", "--world", "processes", "--seeds", "2"), live=True),
-    Shot(("claims",), reads=True, beside=_SPARKS, signals=SIGNALS[:1] if USUAL else SIGNALS),
+    Shot(("claims",), reads=True, beside=_SPARKS),
     Shot(("report",), reads=True, beside=_SPARKS),
     Shot(("tables", "--out", "tables"), reads=True, writes=("tables",), beside=_SPARKS),
     Shot(("demo",), within_s=12.0, beside=2),  # the rest of it is other commands' work
@@ -101,6 +103,11 @@ COMMANDS = (
     Shot(("history", "compare", "{trial}", "{trial}")),
     Shot(("whatif", "assign"), within_s=0.3),
     Shot(("whatif", "place"), within_s=0.3),
+)
+
+COMMANDS = tuple(
+    replace(shot, signals=(SIGNALS[number % len(SIGNALS)],)) if USUAL and shot.command not in WITH_EACH else shot
+    for number, shot in enumerate(ALL)
 )
 
 #: Commands that no shot is aimed at, and why. There are none.

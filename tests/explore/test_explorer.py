@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from thorough import only_thorough
+from thorough import only_thorough, usual
 
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.explore.model import Bounds, Partition, State
@@ -157,7 +157,7 @@ WHOLE = [
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("rules", "states", "transitions", "lost"), WHOLE)
+@pytest.mark.parametrize(("rules", "states", "transitions", "lost"), usual([WHOLE[0], WHOLE[-1]], WHOLE))
 def test_the_whole_space_of_each_rule_set(
     rules: ReplicationRules, states: int, transitions: int, lost: dict[str, int]
 ) -> None:
@@ -209,7 +209,7 @@ def test_the_mistake_of_kip_101_alone_is_gone_with_kip_279(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rules", ReplicationRules)
+@pytest.mark.parametrize("rules", usual([ReplicationRules.KIP_320], list(ReplicationRules)))
 def test_answers_that_come_late_change_no_verdict_in_three_epochs(rules: ReplicationRules) -> None:
     """With one record `agreement` is never broken."""
     others = {each for each in Property if each is not Property.AGREEMENT}

@@ -36,10 +36,12 @@ def soaked(
     return result.findings, load(result.folder)
 
 
-@pytest.mark.parametrize("client", LIBRARIES)
 class TestSoak:
+    """In a usual run each counterfeit meets one of the libraries."""
+
     pytestmark = TIER
 
+    @pytest.mark.parametrize("client", LIBRARIES)
     def test_nothing_acknowledged_is_lost_repeated_or_out_of_order(self, tmp_path: Path, client: str) -> None:
         findings, history = soaked(tmp_path, client, seconds="30")
         wrong = {name: found.why for name, found in findings.items() if found.outcome is not Outcome.CLEAN}
@@ -54,6 +56,7 @@ class TestSoak:
         assert numbers == sorted(set(numbers))
         assert len(numbers) > 500
 
+    @pytest.mark.parametrize("client", usual(["kafka-python"], list(LIBRARIES)))
     @pytest.mark.parametrize(
         "plant", usual(["acks-before-replication"], ["acks-before-replication", "asks-for-one-ack"])
     )
@@ -65,6 +68,7 @@ class TestSoak:
         findings, _ = soaked(tmp_path, client, plant=plant, **settings)
         assert findings["lost_write"].outcome is Outcome.VIOLATED
 
+    @pytest.mark.parametrize("client", usual(["confluent-kafka"], list(LIBRARIES)))
     def test_what_unclean_elections_lose_is_counted_to_the_message(self, tmp_path: Path, client: str) -> None:
         findings, history = soaked(tmp_path, client, seconds="30", unclean="true", min_isr="1")
         read = final_read(history)
