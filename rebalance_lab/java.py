@@ -77,13 +77,13 @@ def archive_flags(program: str, jars: Path | None = None, folder: Path | None = 
     return (f"-XX:SharedArchiveFile={path}",) if path is not None and path.exists() else ()
 
 
-def damaged_archive(program: Program, code: int | None) -> str | None:
+def damaged_archive(program: str, code: int | None, jars: Path | None = None, folder: Path | None = None) -> str | None:
     """What to do about a JVM that ran `program` and has ended with `code`: that of a signal by which JVMs end whose
-    archive is damaged. None if it has none, or ended otherwise."""
-    path = archive(program)
+    archive is damaged. `jars`, `folder`: as of `archive`. None if it has none, or ended otherwise."""
+    path = archive(program, jars, folder)
     if code not in _CRASHES or path is None or not path.exists():
         return None
-    return f"perhaps its archive of classes is damaged: delete {path}, and run scripts/setup"
+    return f"perhaps its archive of classes is damaged: delete {path}{'' if folder else ', and run scripts/setup'}"
 
 
 @contextmanager
@@ -112,7 +112,8 @@ def _given(program: str, *flags: str) -> Iterator[None]:
 def make_archive(program: str, path: Path, use: Callable[[Path], None], start: Callable[[Path], None]) -> None:
     """Record the classes of `program` into `path`, which appears once it is whole and has worked. The archives of
     another Java, and what an earlier attempt has left, are removed. `use` runs the program until it has loaded what it
-    needs, and ends it; `start` starts it and ends it; both get a folder of their own, and what they raise goes on."""
+    needs, and ends it; then `start` starts it and ends it. Both get the same temporary folder, and what they raise goes
+    on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f"{program}-*"):
         left.unlink(missing_ok=True)

@@ -62,11 +62,12 @@ def tables(
     from rebalance_lab.analysis.store import read_store  # noqa: PLC0415
 
     must_be_free(out)
-    source = store if isinstance(store, StoreUri) else read_store(store)
     watched = Watched(judging, trials, store)
-    many_rows = not isinstance(source, StoreUri) and source.bytes > MANY_BYTES
-    with progress().status(watched), watched.start(many_rows=many_rows) as spark:
-        published = publish(spark.session, source, read_ledger(), out, rejudge=rejudge)
+    with progress().status(watched):
+        source = store if isinstance(store, StoreUri) else read_store(store)
+        many_rows = not isinstance(source, StoreUri) and source.bytes > MANY_BYTES
+        with watched.start(many_rows=many_rows) as spark:
+            published = publish(spark.session, source, read_ledger(), out, rejudge=rejudge)
     name_left_out(published.left_out, published.cut_off)
     if as_json:
         print_json(published)

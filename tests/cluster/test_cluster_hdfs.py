@@ -17,8 +17,13 @@ from rebalance_lab.trials import api
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-#: On two cores Spark's 200 partitions of each shuffle take minutes.
-SMALL = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
+#: On two cores Spark's 200 partitions of each shuffle take minutes, and so does compiling each query.
+SMALL = (
+    *("--conf", "spark.sql.shuffle.partitions=2"),
+    *("--conf", "spark.sql.adaptive.enabled=false"),
+    *("--conf", "spark.sql.codegen.wholeStage=false"),
+    *("--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
+from decided import decided
 from thorough import THOROUGH
 from truncation_plans import ALONE, CUT_OFF, LATE_ORDER, MISSED_EPOCH
 
@@ -23,10 +26,6 @@ def contained(name: str, **settings: str) -> Plan:
 def truncation(rules: str, settings: dict[str, str]) -> Plan:
     return api.make_plan("truncation", world="containers", rules=rules, settings=settings)
 
-
-#: A kill by docker may take longer than 0.1 s on a busy machine. If the victim records events meanwhile, the trial is
-#: unknown, which says nothing, so it is tried again.
-ATTEMPTS = 3
 
 SYNCED = {"flush_messages": "1"}
 
@@ -73,15 +72,9 @@ if not THOROUGH:
 
 
 @pytest.fixture(scope="module")
-def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, api.TrialResult]:
+def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, api.TrialResult]:
     assert docker_engine.session  # there is one, or all of this is skipped
-    waiting = {plan.trial_id: plan for plan, _ in PLANS.values()}
-    by_id: dict[str, api.TrialResult] = {}
-    for _ in range(ATTEMPTS):
-        for result in api.sweep(waiting.values(), tmp_path_factory.mktemp("store"), 2):
-            by_id[result.trial.id.rpartition("-")[0].rpartition("-")[0]] = result
-        waiting = {each: plan for each, plan in waiting.items() if by_id[each].status == api.TrialStatus.UNKNOWN}
-    return by_id
+    return decided((plan for plan, _ in PLANS.values()), tmp_path_factory.mktemp("store"), 2)
 
 
 def proofs(history: History, fault: str) -> list[str]:
@@ -90,16 +83,16 @@ def proofs(history: History, fault: str) -> list[str]:
 
 @pytest.mark.parametrize(("plan", "fault"), PLANS.values(), ids=PLANS)
 class TestReplicated:
-    def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan, fault: str) -> None:
+    def test_it_comes_out_as_expected(self, results: Mapping[str, api.TrialResult], plan: Plan, fault: str) -> None:
         result = results[plan.trial_id]
         findings = [f"{name}: {finding.outcome}: {finding.why}" for name, finding in result.findings.items()]
         assert result.status == api.TrialStatus.AS_EXPECTED, "\n".join([str(result.folder), *findings])
 
-    def test_its_fault_has_a_proof(self, results: dict[str, api.TrialResult], plan: Plan, fault: str) -> None:
+    def test_its_fault_has_a_proof(self, results: Mapping[str, api.TrialResult], plan: Plan, fault: str) -> None:
         assert proofs(load(results[plan.trial_id].folder), fault)
 
     def test_every_broker_had_a_container_and_an_address_of_its_own(
-        self, results: dict[str, api.TrialResult], plan: Plan, fault: str
+        self, results: Mapping[str, api.TrialResult], plan: Plan, fault: str
     ) -> None:
         listening = events_of(load(results[plan.trial_id].folder), Kind.LISTENING)
         addresses = {(event.actor, event.of("host")) for event in listening}
@@ -108,7 +101,7 @@ class TestReplicated:
         assert len({host for _, host in addresses}) == len(addresses) == brokers
 
 
-def test_what_was_held_back_and_what_was_lost_is_told(results: dict[str, api.TrialResult]) -> None:
+def test_what_was_held_back_and_what_was_lost_is_told(results: Mapping[str, api.TrialResult]) -> None:
     cut, _ = PLANS["E6: cuts"]
     power, _ = PLANS["E6: losses of power"]
     assert all("bytes held back" in proof for proof in proofs(load(results[cut.trial_id].folder), "link-cut"))

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from decided import decided
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind, Layer
@@ -58,10 +60,9 @@ PLANS = [
 
 
 @pytest.fixture(scope="module")
-def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, api.TrialResult]:
+def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, api.TrialResult]:
     assert docker_engine.session  # there is one, or all of this is skipped
-    found = api.sweep(PLANS, tmp_path_factory.mktemp("store"), 2)
-    return {result.trial.id.rpartition("-")[0].rpartition("-")[0]: result for result in found}
+    return decided(PLANS, tmp_path_factory.mktemp("store"), 2)
 
 
 def told(result: api.TrialResult) -> str:
@@ -92,17 +93,17 @@ def stands(engine: Engine, session: str, purpose: str) -> bool:
 class TestScenario:
     pytestmark = TIER
 
-    def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+    def test_it_comes_out_as_expected(self, results: Mapping[str, api.TrialResult], plan: Plan) -> None:
         result = results[plan.trial_id]
         assert result.status == api.TrialStatus.AS_EXPECTED, told(result)
 
-    def test_all_processes_have_one_clock(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+    def test_all_processes_have_one_clock(self, results: Mapping[str, api.TrialResult], plan: Plan) -> None:
         history = load(results[plan.trial_id].folder)
         hosts = [event.detail or {} for event in history.events if event.kind is Kind.PROCESS_STARTED]
         assert len(hosts) >= plan.number("members")
         assert {clock_of(each) for each in hosts} == {clock_of(identity())} == set(history.trial.boot_ids)
 
-    def test_all_layers_are_recorded(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+    def test_all_layers_are_recorded(self, results: Mapping[str, api.TrialResult], plan: Plan) -> None:
         history = load(results[plan.trial_id].folder)
         assert {event.layer for event in history.events} >= set(Layer) - {Layer.FAULT}
 
@@ -126,7 +127,7 @@ class TestVersions:
     pytestmark = TIER
 
     def test_the_images_and_the_server_are_named(
-        self, results: dict[str, api.TrialResult], docker_engine: Engine
+        self, results: Mapping[str, api.TrialResult], docker_engine: Engine
     ) -> None:
         versions = load(results[PLANS[1].trial_id].folder).trial.versions
         assert versions["zookeeper"].split(".")[0] == "3"
@@ -139,28 +140,28 @@ class TestProofs:
 
     pytestmark = TIER
 
-    def test_a_paused_member(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_paused_member(self, results: Mapping[str, api.TrialResult]) -> None:
         (proof,) = proofs(load(results[PLANS[1].trial_id].folder))
         assert proof.endswith("-m1 is paused")
 
-    def test_a_killed_member(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_killed_member(self, results: Mapping[str, api.TrialResult]) -> None:
         found = proofs(load(results[HERD.trial_id].folder))
         assert any(each.endswith("-m10 ended with 137") for each in found)
 
-    def test_a_member_without_network(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_member_without_network(self, results: Mapping[str, api.TrialResult]) -> None:
         (proof,) = proofs(load(results[contained("cut").trial_id].folder))
         assert "-m1 was disconnected from ZooKeeper's network; it was not on ZooKeeper's network until now" in proof
 
-    def test_a_server_without_its_peers(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_server_without_its_peers(self, results: Mapping[str, api.TrialResult]) -> None:
         (proof,) = proofs(load(results[contained("minority").trial_id].folder))
         assert "-z1 is running, on rebalance-lab-" in proof
         assert "-clients; z1 does not serve" in proof
 
-    def test_a_pause_that_was_none_proves_nothing(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_pause_that_was_none_proves_nothing(self, results: Mapping[str, api.TrialResult]) -> None:
         findings = results[PLANS[-1].trial_id].findings
         assert findings["belief_overlap"].outcome is Outcome.UNKNOWN
 
-    def test_nothing_stays_behind(self, results: dict[str, api.TrialResult], docker_engine: Engine) -> None:
+    def test_nothing_stays_behind(self, results: Mapping[str, api.TrialResult], docker_engine: Engine) -> None:
         assert len(results) == len(PLANS)
         store = results[HERD.trial_id].folder.parent
         assert containers_on(docker_engine, store) == {}

@@ -92,6 +92,12 @@ def archive_flags(role: Role) -> tuple[str, ...]:
     return java.archive_flags(*_archived(role))
 
 
+def damaged_archive(role: Role, code: int | None) -> str | None:
+    """What to do about a JVM of the role that has ended with `code`, if its archive may be damaged."""
+    name, jars, folder = _archived(role)
+    return java.damaged_archive(name, code, jars, folder)
+
+
 def _archived(role: Role) -> tuple[str, Path, Path]:
     return program(role), cache_folder() / role, cache_folder()
 

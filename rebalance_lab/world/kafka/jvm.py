@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rebalance_lab.world.kafka.jars import Role, archive_flags, class_path
+from rebalance_lab.world.kafka.jars import Role, archive_flags, class_path, damaged_archive
 from rebalance_lab.world.live.java import java_command
 from rebalance_lab.world.process.os_process import OsProcess, last_lines
 
@@ -37,6 +37,7 @@ class JavaProgram(OsProcess):
         super().__init__(name, folder / f"{name}.log")
         java, jars = java_command(), class_path(role)  # before any file is left for nothing
         folder.mkdir(parents=True, exist_ok=True)
+        self._role = role
         self.out = folder / f"{name}.out"
         logging = folder / f"{name}.log4j"
         lines = {
@@ -71,9 +72,11 @@ class JavaProgram(OsProcess):
             return ""
 
     def tail(self) -> str:
-        """The last lines of what it wrote: to its standard output, else to its log."""
+        """The last lines of what it wrote: to its standard output, else to its log; and what to do if its archive of
+        classes may be damaged."""
         text = self.out.read_text(errors="replace").strip() or self.logged().strip()
-        return last_lines(text)
+        advice = damaged_archive(self._role, self.exit_code)
+        return last_lines(text) + (f"\n{advice}" if advice else "")
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,10 @@ _POLL_S = 0.05
 _REBALANCED = "end rebalancing consumer"
 
 
+#: Archives that this process could not make. It does not try again before each trial.
+_GIVEN_UP: set[Path] = set()
+
+
 def prepare(roles: Iterable[Role] = NODES) -> None:
     """Fetch the jars of roles that are not kept yet, and make archives of their classes. This takes a minute once, so
     do not call it while a session must be kept alive. A role whose archive cannot be made starts without.
@@ -43,15 +47,17 @@ def prepare(roles: Iterable[Role] = NODES) -> None:
     """
     for role in roles:
         class_path(role)
-        if role in _USES:
-            with suppress(EmbeddedServerError, OSError):
-                _make_archive(role)
-
-
-def _make_archive(role: Role) -> None:
-    with _alone():
         path = archive_of(role)
-        if path is not None and not path.exists():
+        if role in _USES and path is not None and not path.exists() and path not in _GIVEN_UP:
+            try:
+                _make_archive(role, path)
+            except (EmbeddedServerError, OSError):
+                _GIVEN_UP.add(path)
+
+
+def _make_archive(role: Role, path: Path) -> None:
+    with _alone():
+        if not path.exists():
             use = partial(_run, _USES[role])
             make_archive(program(role), path, use, use)
 

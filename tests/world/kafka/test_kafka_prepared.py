@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,19 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("error", [EmbeddedServerError("it does not serve"), OSError("no space")])
-def test_without_an_archive_a_node_starts_as_ever(
+def test_an_archive_that_cannot_be_made_is_tried_once_and_the_node_starts_without(
     kept: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
+    tried = []
+
     def fails(use: object, folder: Path) -> None:
+        tried.append(folder)
         raise error
 
     monkeypatch.setattr(prepared, "_run", fails)
-    prepared.prepare([ROLE])
+    for _ in range(2):
+        prepared.prepare([ROLE])
+    assert len(tried) == 1
     assert jars.archive_flags(ROLE) == ()
     assert sorted(each.name for each in kept.iterdir()) == ["archives.lock", ROLE]
 
@@ -50,3 +56,11 @@ def test_an_archive_is_made_once(kept: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert recorded.replace("ArchiveClassesAtExit", "SharedArchiveFile") == tried
     assert must_work == "-Xshare:on"
     assert jars.archive_flags(ROLE) == (f"-XX:SharedArchiveFile={jars.archive_of(ROLE)}",)
+
+
+def test_a_damaged_archive_is_named(kept: Path) -> None:
+    path = jars.archive_of(ROLE)
+    assert path is not None
+    path.write_bytes(b"no archive")
+    assert jars.damaged_archive(ROLE, 1) is None
+    assert jars.damaged_archive(ROLE, -signal.SIGSEGV) == f"perhaps its archive of classes is damaged: delete {path}"
