@@ -343,7 +343,7 @@ def drawn(watched: Watched, *, terminal: bool) -> str:
 def test_a_terminal_is_told_how_many_trials_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Counting()
     watched = Watched(Judging(), 1200, Path("trials"))
-    monkeypatch.setattr(Judging, "start", lambda _: spark)
+    monkeypatch.setattr(Judging, "start", lambda _, **__: spark)
     assert "Reading 1,200 trials of trials" in drawn(watched, terminal=True)
     watched.start()
     assert "Reading 1,200 trials of trials" in drawn(watched, terminal=True)
@@ -359,7 +359,7 @@ def test_a_terminal_is_told_how_many_trials_are_judged(monkeypatch: pytest.Monke
 def test_claims_and_tables_watch_the_spark_that_they_start(command: CommandLine, monkeypatch, tmp_path) -> None:
     started = []
 
-    def start(watched: Watched) -> None:
+    def start(watched: Watched, **_: bool) -> None:
         started.append((watched.trials, watched.store))
         raise SparkStartError("no Spark in this test")
 
