@@ -52,7 +52,8 @@ _SOCKET_FOLDER_CHARS = 60
 
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-Xmn400m")
 
-#: A lab's Spark lives for seconds: with the quick compiler alone it starts 3 s sooner on two cores.
+#: A lab's Spark lives for seconds: with the quick compiler alone, and the collector above, it starts 3 s sooner on two
+#: cores.
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 
 #: Rows that go to Python at once, and after how many bytes no further one: a row may be a whole trial.

@@ -18,8 +18,8 @@ _SPARKS = 1 if SHOTS == 1 else len(os.sched_getaffinity(0))
 
 
 #: A usual run shoots at one command with a Spark, `claims`, because each shot at such a command takes a minute of CPU
-#: time; and only at commands that take no time with each signal. `kernel.interruption` handles all signals alike, so
-#: every other command gets one of them beside SIGKILL, in turn.
+#: time. Only the commands WITH_EACH, which are short or the most used, get each signal. `kernel.interruption` handles
+#: all signals alike, so every other command gets one of them in turn. SIGKILL goes to all.
 USUAL = SHOTS == 1 and not THOROUGH
 RARE = ("report", "tables")
 WITH_EACH = ("scenarios", "checks", "run", "zookeeper", "topics", "produce", "consume")

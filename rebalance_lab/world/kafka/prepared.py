@@ -1,4 +1,4 @@
-"""Real Kafka made ready: its jars, and archives of its classes, by which its JVMs start in half the time."""
+"""Real Kafka made ready: its jars, and archives of its classes, by which its JVMs start sooner."""
 
 from __future__ import annotations
 
