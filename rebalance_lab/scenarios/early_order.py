@@ -42,7 +42,7 @@ async def early_order(lab: ReplicationLab) -> None:
     await lab.written(plan.number("messages") // 4)
     lab.phase("control" if plan.control else "a follower comes back during a failover")
     if not plan.control:
-        follower = lab.followers[0]
+        _, (follower, *_) = await lab.leader_and_followers()
         await _comes_back(lab, follower)
         await lab.rest("after the failover")
         if follower not in lab.isr:
@@ -54,8 +54,7 @@ async def early_order(lab: ReplicationLab) -> None:
 
 async def _comes_back(lab: ReplicationLab, follower: BrokerNode) -> None:
     """The controller that pauses hears nothing of it, and the next one finds it there."""
-    controller = lab.controller
-    assert controller is not None, "nothing has failed yet"
+    controller = await lab.controlled()
     await leave(lab, follower)
     await lab.until(lambda: follower not in lab.isr, f"an ISR without {follower.actor}")
     async with lab.tasks.scope("failover") as scope:

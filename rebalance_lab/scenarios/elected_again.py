@@ -42,8 +42,7 @@ OTHER = "t2"
 async def elected_again(lab: ReplicationLab) -> None:
     plan = lab.plan
     await lab.assemble(spare_controller=True, lab_elects_batch_again=not plan.switch("remainder_only"))
-    leader, follower = lab.leader, lab.followers[-1]
-    assert leader is not None, "nothing has failed yet"
+    leader, (*_, follower) = await lab.leader_and_followers()
     replicas = [number_of(each.actor) for each in lab.isr if each is not follower]
     await lab.create(OTHER, {0: replicas})
     await lab.until(lambda: _isr(lab) == set(replicas), f"the replicas of {OTHER} in sync")

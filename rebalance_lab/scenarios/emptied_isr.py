@@ -41,9 +41,8 @@ async def emptied_isr(lab: ReplicationLab) -> None:
 
 
 async def _all_die_and_return(lab: ReplicationLab) -> None:
-    first, replicas, controller = lab.leader, lab.isr, await lab.controlled()
-    assert first is not None, "the partition has had a leader since the topic was created"
-    *others, last = [each for each in replicas if each is not first]
+    first, (*others, last) = await lab.leader_and_followers()
+    replicas, controller = lab.isr, await lab.controlled()
     for each in (first, *others):
         await kill(lab, each)
     await lab.in_sync(1)

@@ -62,7 +62,8 @@ async def former_life(lab: ReplicationLab) -> None:
     lab.start("c1", ProducerOptions())
     await lab.written(1)
     lab.phase("control" if plan.control else "an order is under way")
-    await _ORDERS[LateOrder(plan.text("order"))](lab, lab.followers[-1])
+    _, followers = await lab.leader_and_followers()
+    await _ORDERS[LateOrder(plan.text("order"))](lab, followers[-1])
     await lab.conclude()
 
 
@@ -86,8 +87,7 @@ async def _deletion(lab: ReplicationLab, victim: BrokerNode) -> None:
 
 async def _metadata(lab: ReplicationLab, victim: BrokerNode) -> None:
     """The partition has no replica on the broker, so it gets no other order."""
-    leader, other = lab.followers[0], lab.leader
-    assert other is not None, "nothing has failed yet"
+    other, (leader, *_) = await lab.leader_and_followers()
     replicas = [number_of(leader.actor), number_of(other.actor)]
 
     async def asked() -> None:

@@ -50,9 +50,8 @@ async def frozen_isr(lab: ReplicationLab) -> None:
 
 
 async def _freeze(lab: ReplicationLab) -> None:
-    leader, controller = lab.leader, lab.controller
-    assert leader is not None and controller is not None, "nothing has failed yet"
-    follower = lab.followers[0]
+    leader, (follower, *_) = await lab.leader_and_followers()
+    controller = await lab.controlled()
     duration_ms = lab.plan.number("cut_ms")
     async with lab.tasks.scope("cuts") as scope:
         if lab.plan.switch("cut"):

@@ -70,7 +70,8 @@ async def idle_controller(lab: ReplicationLab) -> None:
 
 async def _reply_is_lost(lab: ReplicationLab) -> None:
     """Controllers are elected until a follower is, which does not get the reply."""
-    follower, lost = lab.followers[0], lab.tasks.flag("the reply is lost")
+    _, (follower, *_) = await lab.leader_and_followers()
+    lost = lab.tasks.flag("the reply is lost")
 
     async def lose() -> None:
         await lose_reply(lab, follower, created=CONTROLLER)

@@ -48,7 +48,8 @@ async def isr_flap(lab: ReplicationLab) -> None:
 async def _fall_behind(lab: ReplicationLab) -> None:
     """The follower dies, and comes back once it lacks as many records as the plan says."""
     await lab.written(BEFORE)
-    follower, before = lab.followers[0], lab.acknowledged
+    _, (follower,) = await lab.leader_and_followers()
+    before = lab.acknowledged
     await kill(lab, follower)
     await lab.unregistered(follower)
     await lab.in_sync(1)

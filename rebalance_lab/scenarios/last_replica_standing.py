@@ -41,9 +41,7 @@ async def last_replica_standing(lab: ReplicationLab) -> None:
 
 
 async def _fail(lab: ReplicationLab) -> None:
-    leader = lab.leader
-    assert leader is not None, "nothing has failed yet"
-    followers = lab.followers
+    leader, followers = await lab.leader_and_followers()
     async with lab.tasks.scope("troubles of followers") as scope:
         for each in followers:
             scope.spawn(_suffer(lab, leader, each), f"trouble of {each.actor}")

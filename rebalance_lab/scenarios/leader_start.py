@@ -39,9 +39,7 @@ async def leader_start(lab: ReplicationLab) -> None:
 
 
 async def _start(lab: ReplicationLab) -> None:
-    leader = lab.leader
-    assert leader is not None, "nothing has failed yet"
-    heir, other = lab.followers
+    leader, (heir, other) = await lab.leader_and_followers()
     way_ms = lab.plan.number("way_ms")
     slow, over = lab.tasks.flag("the link is slow"), lab.tasks.flag("the follower has fetched")
     async with lab.tasks.scope("slow link") as scope:

@@ -49,9 +49,9 @@ async def missed_bounce(lab: ReplicationLab) -> None:
 
 
 async def _bounce(lab: ReplicationLab) -> BrokerNode:
-    leader, controller = lab.leader, lab.controller
-    assert leader is not None and controller is not None, "nothing has failed yet"
-    victim = leader if lab.plan.text("who") == LEADER else lab.followers[0]
+    leader, followers = await lab.leader_and_followers()
+    controller = await lab.controlled()
+    victim = leader if lab.plan.text("who") == LEADER else followers[0]
     stopped = lab.tasks.flag("the controller stands still")
     async with lab.tasks.scope("bounce") as scope:
         scope.spawn(pause(lab, controller, lab.plan.number("pause_ms"), stopped), "pause of the controller")

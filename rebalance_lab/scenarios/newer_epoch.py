@@ -46,9 +46,8 @@ async def newer_epoch(lab: ReplicationLab) -> None:
     await lab.written(plan.number("messages") // 4)
     lab.phase("control" if plan.control else "a registration whose reply is lost")
     if not plan.control:
-        leader = lab.leader
-        assert leader is not None, "nothing has failed yet"
-        victim = leader if plan.text("who") == LEADER else lab.followers[0]
+        leader, followers = await lab.leader_and_followers()
+        victim = leader if plan.text("who") == LEADER else followers[0]
         await _registers(lab, victim)
         await lab.sleep_ms(plan.number("settle_ms"))
         await lab.rest("after the registration")

@@ -61,9 +61,7 @@ async def truncated_reader(lab: ReplicationLab) -> None:
 
 
 async def _truncate(lab: ReplicationLab, client: AnyNode, reader: AnyNode) -> None:
-    leader = lab.leader
-    assert leader is not None, "nothing has failed yet"
-    first, *others = [each for each in lab.brokers if each is not leader]
+    leader, (first, *others) = await lab.leader_and_followers()
     for each in (first, *others):
         await kill(lab, each)
     await lab.in_sync(1)

@@ -102,9 +102,7 @@ async def truncation(lab: ReplicationLab) -> None:
 
 
 async def _cut_off(lab: ReplicationLab, client: AnyNode) -> None:
-    leader = lab.leader
-    assert leader is not None, "nothing has failed yet"
-    heir, other = lab.followers
+    leader, (heir, other) = await lab.leader_and_followers()
     apart, over = (lab.tasks.flag(each) for each in ("the cut", "the other leads"))
     async with lab.tasks.scope("cut") as scope:
         scope.spawn(cut_link(lab, heir, other, over, in_place=apart), "the two followers")
@@ -137,9 +135,7 @@ async def _stands_still(lab: ReplicationLab, scope: Scope, client: AnyNode) -> F
 
 
 async def _alone(lab: ReplicationLab, _client: AnyNode) -> None:
-    first = lab.leader
-    assert first is not None, "nothing has failed yet"
-    second, *others = lab.followers
+    first, (second, *others) = await lab.leader_and_followers()
     for each in others:
         await _die(lab, each)
     await lab.in_sync(2)
@@ -216,9 +212,7 @@ async def _missed_epoch(lab: ReplicationLab, _client: AnyNode) -> None:
 async def _leave_the_second_to_lead(lab: ReplicationLab) -> tuple[BrokerNode, BrokerNode, BrokerNode, BrokerNode]:
     """Let the first of the assignment bounce, so that the second leads, and all are in sync. Returns all three, and the
     controller, which has no replica."""
-    preferred = lab.leader
-    assert preferred is not None, "nothing has failed yet"
-    leader, follower = lab.followers
+    preferred, (leader, follower) = await lab.leader_and_followers()
     await _die(lab, preferred)
     await restart(lab, preferred)
     await lab.in_sync()

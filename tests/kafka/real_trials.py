@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance_lab.checks.disturbances import disturbance
+from decided import undisturbed
+
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load
 from rebalance_lab.trials import api
@@ -26,22 +27,15 @@ SOUND = (
     "unowned_window",
 )
 
-#: How often a trial is run again that the host disturbed.
-AGAIN = 2
-
 
 def trial(
     name: str, members: str, store: Path, /, *, seed: int = 1, **settings: str
 ) -> tuple[History, api.TrialResult]:
-    """Run one and read it back; again where a busy host cost a member its connection. Sessions are Kafka's default."""
+    """Run one, again while a busy host disturbs it, and read it back. Sessions are Kafka's default."""
     settings = {"session_timeout_ms": "6000", **settings}
     plan = api.make_plan(name, world="processes", implementation=members, seed=seed, settings=settings)
-    for _ in range(1 + AGAIN):
-        result = api.run(plan, store)
-        history = load(result.folder)
-        if disturbance(history) is None:
-            break
-    return history, result
+    (result,) = undisturbed([plan], store, 1).values()
+    return load(result.folder), result
 
 
 def outcomes(result: api.TrialResult) -> Mapping[str, str]:

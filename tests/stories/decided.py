@@ -1,29 +1,45 @@
-"""Live trials that are run again while they are unknown."""
+"""Live trials that are run again while a busy machine leaves them undecided."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from rebalance_lab.checks.disturbances import disturbance, incoherence
+from rebalance_lab.history.files import load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
-#: A busy machine may hold up a member, a server or docker for so long that a check cannot judge. The trial is unknown
-#: then, which says nothing.
+#: How often a trial is run at most.
 ATTEMPTS = 3
 
 
 def decided(plans: Iterable[Plan], store: Path, at_once: int) -> Mapping[str, api.TrialResult]:
-    """Run each plan, those that are unknown once more, up to ATTEMPTS times: the id of the plan's trial -> its last
-    result. Trials with a planted bug are run once: they may be meant to be unknown."""
+    """Run each plan, again while a check cannot judge its trial: the id of the plan's trial -> its last result.
+    Trials with a planted bug are run once: they may be meant to be unknown."""
+    return _last(
+        plans, store, at_once, lambda plan, result: not plan.plant and result.status == api.TrialStatus.UNKNOWN
+    )
+
+
+def undisturbed(plans: Iterable[Plan], store: Path, at_once: int) -> Mapping[str, api.TrialResult]:
+    """As `decided`, but run again only while the whole trial proves nothing (`checks.disturbances`). A planted bug may
+    make a history contradict itself."""
+
+    def in_vain(plan: Plan, result: api.TrialResult) -> bool:
+        history = load(result.folder)
+        return disturbance(history) is not None or not (plan.plant or incoherence(history) is None)
+
+    return _last(plans, store, at_once, in_vain)
+
+
+def _last(
+    plans: Iterable[Plan], store: Path, at_once: int, again: Callable[[Plan, api.TrialResult], bool]
+) -> Mapping[str, api.TrialResult]:
     waiting = {plan.trial_id: plan for plan in plans}
     found: dict[str, api.TrialResult] = {}
     for _ in range(ATTEMPTS):
-        for result in api.sweep(waiting.values(), store, at_once):
+        for result in api.sweep(list(waiting.values()), store, at_once):
             found[result.trial.id.rpartition("-")[0].rpartition("-")[0]] = result
-        waiting = {
-            name: plan
-            for name, plan in waiting.items()
-            if not plan.plant and found[name].status == api.TrialStatus.UNKNOWN
-        }
+        waiting = {name: plan for name, plan in waiting.items() if again(plan, found[name])}
     return found

@@ -12,6 +12,8 @@ from as_expected import played
 from thorough import usual
 
 from rebalance_lab.checks import Finding, Outcome
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.replicas import ISR_ASSUMED
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario
@@ -199,6 +201,23 @@ def test_bursts_of_a_process() -> None:
 def test_the_controls(name: str) -> None:
     outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
     assert set(outcomes.values()) == {Outcome.CLEAN}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("isr-flap", {"lag_ms": "300", "lacks": "100", "messages": "300"}),
+        ("newer-epoch", {"lag_ms": "20"}),
+        ("emptied-isr", {"lag_ms": "20"}),
+    ],
+)
+def test_a_scenario_waits_for_a_follower_that_was_dropped_at_the_start(name: str, settings: dict[str, str]) -> None:
+    """So it is on a busy host as well: the follower has not fetched when the leader looks for the first time."""
+    history, _ = played(make_plan(name, settings=settings))
+    began_us = next(event.at_us for event in history.events if event.kind is Kind.FAULT_BEGAN)
+    isrs = [event for event in history.events if event.kind is ISR_ASSUMED and event.at_us < began_us]
+    sizes = [len(isr) for isr in (event.of("isr") for event in isrs) if isinstance(isr, list | tuple)]
+    assert min(sizes) == 1
 
 
 @pytest.mark.parametrize(

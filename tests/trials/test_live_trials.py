@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
 import pytest
+from decided import undisturbed
 
-from rebalance_lab.checks.disturbances import disturbance
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import load
@@ -67,21 +67,10 @@ def planted(plant: str) -> Plan:
     return live("zombie", control=True, plant=plant, settings=SLOW)
 
 
-#: How often a trial is run again in which a busy machine cost a member its connection.
-AGAIN = 2
-
-
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, api.TrialResult]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, api.TrialResult]:
     """Plan's id -> its result: all trials of this module, four at a time."""
-    store = tmp_path_factory.mktemp("store")
-    plans = {plan.trial_id: plan for plan in [*AS_EXPECTED, BLUNT, *map(planted, PLANTED)]}
-    found: dict[str, api.TrialResult] = {}
-    for _ in range(1 + AGAIN):
-        for result in api.sweep([plan for name, plan in plans.items() if name not in found], store, 4):
-            if disturbance(load(result.folder)) is None:
-                found[result.trial.id.rpartition("-")[0].rpartition("-")[0]] = result
-    return found
+    return undisturbed([*AS_EXPECTED, BLUNT, *map(planted, PLANTED)], tmp_path_factory.mktemp("store"), 4)
 
 
 def told(result: api.TrialResult) -> str:
@@ -100,26 +89,26 @@ class TestTrials:
     """One sweep, looked at from all sides."""
 
     @pytest.mark.parametrize("plan", AS_EXPECTED, ids=lambda plan: plan.trial_id)
-    def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+    def test_it_comes_out_as_expected(self, results: Mapping[str, api.TrialResult], plan: Plan) -> None:
         result = results[plan.trial_id]
         assert result.status == api.TrialStatus.AS_EXPECTED, told(result)
 
     @pytest.mark.parametrize(("plant", "check"), PLANTED.items())
-    def test_a_planted_bug_is_caught(self, results: dict[str, api.TrialResult], plant: str, check: str) -> None:
+    def test_a_planted_bug_is_caught(self, results: Mapping[str, api.TrialResult], plant: str, check: str) -> None:
         result = results[planted(plant).trial_id]
         assert result.findings[check].outcome is Outcome.VIOLATED, told(result)
 
-    def test_a_fault_that_did_not_bite_proves_no_absence(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_fault_that_did_not_bite_proves_no_absence(self, results: Mapping[str, api.TrialResult]) -> None:
         findings = results[BLUNT.trial_id].findings
         assert {finding.outcome for finding in findings.values()} == {Outcome.UNKNOWN}
 
-    def test_a_zombie_s_history_has_all_layers(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_zombie_s_history_has_all_layers(self, results: Mapping[str, api.TrialResult]) -> None:
         result = results[ZOMBIE.trial_id]
         assert {event.layer for event in load(result.folder).events} == set(Layer)
         longest_us = result.findings["belief_overlap"].measures["longest_us"]
         assert 500_000 < longest_us < 6_000_000  # the pause, less the session's remainder
 
-    def test_a_lagging_server_shows_a_member_the_past(self, results: dict[str, api.TrialResult]) -> None:
+    def test_a_lagging_server_shows_a_member_the_past(self, results: Mapping[str, api.TrialResult]) -> None:
         result = results[SPLIT_BRAIN.trial_id]
         (proof,) = proofs(result, "lag")
         assert "it shows zxid" in proof
@@ -127,7 +116,7 @@ class TestTrials:
         newest = next(event for event in decided if event.of("members") == 6)
         assert any(each.actor == "m1" and each.of("members") == 5 and each.at_us > newest.at_us for each in decided)
 
-    def test_sessions_outlive_the_leader_that_is_killed(self, results: dict[str, api.TrialResult]) -> None:
+    def test_sessions_outlive_the_leader_that_is_killed(self, results: Mapping[str, api.TrialResult]) -> None:
         result = results[SERVER_KILL.trial_id]
         (proof,) = proofs(result, "server-kill")
         assert proof.endswith("ended by signal 9")
@@ -140,14 +129,14 @@ class TestTrials:
         assert not any(event.kind is Kind.EXPIRED for event in events)
 
     @pytest.mark.parametrize("way", CUTS)
-    def test_a_cut_costs_the_member_its_session(self, results: dict[str, api.TrialResult], way: str) -> None:
+    def test_a_cut_costs_the_member_its_session(self, results: Mapping[str, api.TrialResult], way: str) -> None:
         result = results[CUTS[way].trial_id]
         (proof,) = proofs(result, "cut")
         ways = {"both": "to the server and to the client", "to_server": "to the server", "to_client": "to the client"}
         assert f"what goes {ways[way]}; " in proof
         assert result.findings["zombie_overlap"].outcome is Outcome.VIOLATED
 
-    def test_who_loses_the_reply_to_a_claim_claims_again(self, results: dict[str, api.TrialResult]) -> None:
+    def test_who_loses_the_reply_to_a_claim_claims_again(self, results: Mapping[str, api.TrialResult]) -> None:
         result = results[LOST_REPLY.trial_id]
         (proof,) = proofs(result, "lose-reply")
         assert proof.endswith("swallowed, connection broken; it told of a znode created in /consumers/g1/owners/")

@@ -288,6 +288,14 @@ class ReplicationLab(OutsideLab):
         wanted = len(self._replicas.assigned) if count is None else count
         await self.until(lambda: len(self.isr) == wanted and self.leader is not None, f"{wanted} replicas in sync")
 
+    async def leader_and_followers(self) -> tuple[BrokerNode, list[BrokerNode]]:
+        """Wait until all replicas are in sync, according to ZooKeeper. Returns the leader and its followers, these in
+        the order of their ids. On a busy host a leader may drop a follower before the script makes anything fail."""
+        await self.in_sync()
+        leader = self.leader
+        assert leader is not None, "in_sync waits for it"
+        return leader, [each for each in self.isr if each is not leader]
+
     async def conclude(self, limit_ms: int | None = None) -> None:
         """Wait until the client has read the whole log, as `all_read`; read every replica once all are in sync;
         come to rest."""
@@ -437,12 +445,6 @@ class ReplicationLab(OutsideLab):
         """According to ZooKeeper."""
         state = self._replicas.state
         return [each for each in self.brokers if state is not None and number_of(each.actor) in state.isr]
-
-    @property
-    def followers(self) -> list[BrokerNode]:
-        """Those in sync, according to ZooKeeper."""
-        leader = self.leader
-        return [each for each in self.isr if each is not leader]
 
     @property
     def leader(self) -> BrokerNode | None:
