@@ -62,7 +62,7 @@ PLANS = {
     "waits": plan("all-replicas-down", wait_ms="8000"),
     "waits, control": plan("all-replicas-down", wait_ms="8000", control=True),
     # It takes the longest, and so is the likeliest to meet a stall of the host.
-    "flaps": plan("isr-flap", lacks="6000", messages="14000", pause_us="500", session_timeout_ms="12000"),
+    "flaps": plan("isr-flap", lacks="6000", messages="14000", pause_us="500", session_timeout_ms="10000"),
     "placed": plan("placement"),
     "placed, control": plan("placement", control=True),
     "placed in racks": plan("placement", brokers="6", racks="3"),
