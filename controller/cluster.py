@@ -14,7 +14,7 @@ import msgspec
 
 from controller.leader_election import LeaderAndIsr
 from controller.states import PartitionState, ReplicaState, check_partition, check_replica
-from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.assignors import TopicPartition, partitions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,7 @@ class LiveBroker:
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """The replicas of a partition, the preferred leader first. While the partition is reassigned they are those that it
     is to have, then those that it is to lose; `adding` and `removing` say which are new and which go
     (`kafka.controller.ReplicaAssignment`, 3.9.1)."""
@@ -69,6 +68,11 @@ class Topic:
     topic_id: bytes = bytes(16)
     adding: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     removing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def reassigned(self) -> set[int]:
+        """The partitions that are being reassigned."""
+        return {each for each, its in (*self.adding.items(), *self.removing.items()) if its}
 
     def assignment(self, partition: int) -> Assignment:
         replicas = self.replicas[partition]
@@ -159,7 +163,7 @@ class Cluster:
         return partition.topic in self.deleting and partition not in self.reassigning
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        return [TopicPartition(topic, each) for each in sorted(self.topics[topic].replicas)]
+        return partitions_of(topic, sorted(self.topics[topic].replicas))
 
     def in_state(self, *states: PartitionState) -> list[TopicPartition]:
         return [each for each, state in self.states.items() if state in states]

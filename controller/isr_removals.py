@@ -73,11 +73,13 @@ class IsrRemovals:
     def any_dead(self) -> bool:
         """Whether an ISR has a replica that is not online."""
         cluster = self._cluster
-        registered = cluster.brokers.keys()
-        return any(
-            not registered >= set(stored.leader_and_isr.isr)
-            or (cluster.failed and any(not cluster.is_online(each, partition) for each in stored.leader_and_isr.isr))
+        isrs = {stored.leader_and_isr.isr for stored in cluster.stored.values()}  # a few, of many partitions
+        if any(broker not in cluster.brokers for isr in isrs for broker in isr):
+            return True
+        return bool(cluster.failed) and any(
+            not cluster.is_online(each, partition)
             for partition, stored in cluster.stored.items()
+            for each in stored.leader_and_isr.isr
         )
 
     def _gone(self, partition: TopicPartition, state: LeaderAndIsr) -> list[int]:

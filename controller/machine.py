@@ -109,23 +109,15 @@ class ControllerMachine:
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
         cluster.topics = dict(loaded.topics)
-        for partition, stored in loaded.stored.items():
-            cluster.store(partition, stored)
+        cluster.stored.update(loaded.stored)
+        cluster.changed.update(dict.fromkeys(loaded.stored))
         ended = self._deletions.take_up(loaded.deletions, at_failover=True)
         batch = self._batch()
         if not self._orders_first:
             batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
         for topic in cluster.topics:
-            lost = ReplicaState.DELETION_INELIGIBLE if topic in cluster.deleting else ReplicaState.OFFLINE
-            found = dict.fromkeys(cluster.brokers, ReplicaState.ONLINE)
-            for partition in cluster.partitions(topic):
-                cluster.states[partition] = self._state_found(partition)
-                cluster.replica_states[partition] = {
-                    each: found.get(each, lost) for each in cluster.replicas(partition)
-                }
-                if cluster.assignment(partition).is_reassigned:
-                    cluster.reassigning.add(partition)
+            self._take_over(topic)
         out += self._replicas_online(cluster.brokers)
         out += self._elections.elect()
         if self._isr_removals.any_dead():
@@ -145,21 +137,30 @@ class ControllerMachine:
         batch.inform(self.cluster.brokers, self.cluster.stored)
         return list(batch.requests())
 
-    def _state_found(self, partition: TopicPartition) -> PartitionState:
-        stored = self.cluster.stored.get(partition)
-        if stored is None:
-            return PartitionState.NEW
-        return PartitionState.ONLINE if stored.leader_and_isr.leader in self.cluster.brokers else PartitionState.OFFLINE
+    def _take_over(self, name: str) -> None:
+        """The states of a topic's partitions and replicas, as a controller finds them."""
+        cluster, topic = self.cluster, self.cluster.topics[name]
+        online = dict.fromkeys(cluster.brokers, ReplicaState.ONLINE)
+        lost = ReplicaState.DELETION_INELIGIBLE if name in cluster.deleting else ReplicaState.OFFLINE
+        for partition in cluster.partitions(name):
+            stored = cluster.stored.get(partition)
+            if stored is None:
+                state = PartitionState.NEW
+            else:
+                state = PartitionState.ONLINE if stored.leader_and_isr.leader in online else PartitionState.OFFLINE
+            cluster.states[partition] = state
+            replicas = topic.replicas[partition.partition]
+            cluster.replica_states[partition] = {each: online.get(each, lost) for each in replicas}
+        cluster.reassigning |= {TopicPartition(name, each) for each in topic.reassigned}
 
     def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:
         """Send brokers the leadership of all their replicas. What has no live leader is sent once it has one: a broker
         that bounced would lead again in the epoch that its death has ended."""
         batch = self._batch()
-        for partition in self.cluster.stored:
-            if self.cluster.states[partition] is PartitionState.ONLINE:
-                here = [each for each in self.cluster.replicas(partition) if each in brokers]
-                if here:
-                    batch.lead_or_follow(here, partition)
+        states = self.cluster.states
+        batch.all_lead_or_follow(
+            brokers, [each for each in self.cluster.stored if states[each] is PartitionState.ONLINE]
+        )
         return list(batch.requests())
 
     # -- brokers ----------------------------------------------------------------------------

@@ -75,7 +75,7 @@ from controller.stimuli import (
     WriteStates,
 )
 from controller.writes import Targets, Writes
-from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.assignors import TopicPartition, partitions_of
 from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.wire import paths
 from rebalance_lab.wire.cluster import (
@@ -292,7 +292,7 @@ class Reign:
             await self._writes.drop_reports(inside(folder, names))  # all is read, and all brokers told, after it
         brokers = await self._brokers(await self._children(BROKER_IDS))
         topics = await self._topics({}, await self._children(BROKER_TOPICS))
-        partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
+        partitions = [each for topic, known in topics.items() for each in partitions_of(topic, known.replicas)]
         states, deletions = await self._states(partitions), await self._children(DELETE_TOPICS)
         wanted = await self._reassignment()
         if self._settings.bug is ControllerBug.FORGETS_NEW:

@@ -7,14 +7,14 @@ sent in the last versions before topic ids, so they do not say that a leader is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
 from msgspec.structs import replace
 
-from controller.cluster import Cluster
+from controller.cluster import Cluster, Topic
 from controller.forms import ControllerForm
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, PLAINTEXT
@@ -39,6 +39,9 @@ from rebalance_lab.wire.kafka.messages.update_metadata import (
 from rebalance_lab.wire.kafka.sentinels import EPOCH_DURING_DELETE
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+
+#: Whether replicas are new -> partition -> its leadership.
+_Leaderships = dict[bool, dict[TopicPartition, LeaderAndIsrPartitionState]]
 
 _SECURITY_PROTOCOL_PLAINTEXT = 0
 
@@ -73,6 +76,17 @@ class RequestBatch:
         if partition in self.cluster.stored:
             self._metadata[partition] = None
 
+    def all_lead_or_follow(self, brokers: Collection[int], partitions: Iterable[TopicPartition]) -> None:
+        """As `lead_or_follow`, for the replicas of many partitions that are on these brokers. All have a leadership."""
+        topics, leaderships, metadata = self.cluster.topics, self._leaderships, self._metadata
+        for each in partitions:
+            for broker in topics[each.topic].replicas[each.partition]:
+                if broker in brokers:
+                    leaderships.setdefault(broker, {}).setdefault(each, False)
+                    metadata[each] = None
+        if metadata:
+            self._informed.update(dict.fromkeys(self.cluster.brokers))
+
     def inform(self, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
         """Send the live brokers, and the metadata of partitions that have a leadership. All brokers of one batch are
         sent the partitions of all."""
@@ -97,7 +111,7 @@ class RequestBatch:
     # -- LeaderAndIsr -----------------------------------------------------------------------
 
     def _leadership_requests(self, brokers: list[int]) -> list[Send]:
-        states: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState] = {}
+        states: _Leaderships = {True: {}, False: {}}
         found: list[LeaderAndIsrRequest] = []
         for broker in brokers:
             before = next((each for each in brokers if self._leaderships[each] == self._leaderships[broker]), broker)
@@ -107,27 +121,23 @@ class RequestBatch:
                 found.append(self._leader_and_isr(broker, states))
         return [Send(broker, request) for broker, request in zip(brokers, found, strict=True)]
 
-    def _leader_and_isr(
-        self, broker: int, states: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState]
-    ) -> LeaderAndIsrRequest:
+    def _leader_and_isr(self, broker: int, states: _Leaderships) -> LeaderAndIsrRequest:
         """`states`: those that were made for other brokers."""
-        partitions, stored = self._leaderships[broker], self.cluster.stored
-        for each in partitions.items():
-            if each not in states:
-                states[each] = self._leadership(*each)
-        leaders = {stored[each].leader_and_isr.leader for each in partitions}
+        partitions = self._leaderships[broker]
+        topic_states = tuple(
+            LeaderAndIsrTopicState(
+                topic_name=name,
+                topic_id=self.cluster.topics[name].topic_id,
+                partition_states=self._of_topic(name, of_topic, partitions, states),
+            )
+            for name, of_topic in _by_topic(partitions)
+        )
+        leaders = {state.leader for topic in topic_states for state in topic.partition_states}
         return LeaderAndIsrRequest(
             controller_id=self.controller_id,
             controller_epoch=self.epoch,
             broker_epoch=self.cluster.brokers[broker].epoch,
-            topic_states=tuple(
-                LeaderAndIsrTopicState(
-                    topic_name=topic,
-                    topic_id=self.cluster.topics[topic].topic_id,
-                    partition_states=tuple([states[each, partitions[each]] for each in of_topic]),
-                )
-                for topic, of_topic in _by_topic(partitions)
-            ),
+            topic_states=topic_states,
             live_leaders=tuple(
                 LeaderAndIsrLiveLeader(broker_id=each.broker_id, host_name=each.host, port=each.port)
                 for each in self.cluster.brokers.values()
@@ -135,20 +145,32 @@ class RequestBatch:
             ),
         )
 
-    def _leadership(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
-        stored, assignment = self.cluster.stored[partition], self.cluster.assignment(partition)
+    def _of_topic(
+        self, name: str, of_topic: list[TopicPartition], are_new: Mapping[TopicPartition, bool], states: _Leaderships
+    ) -> tuple[LeaderAndIsrPartitionState, ...]:
+        topic, found = self.cluster.topics[name], []
+        for each in of_topic:
+            is_new = are_new[each]
+            state = states[is_new].get(each)
+            if state is None:
+                state = states[is_new][each] = self._leadership(each, topic, is_new)
+            found.append(state)
+        return tuple(found)
+
+    def _leadership(self, partition: TopicPartition, topic: Topic, is_new: bool) -> LeaderAndIsrPartitionState:
+        stored, number = self.cluster.stored[partition], partition.partition
         leadership = stored.leader_and_isr
         return LeaderAndIsrPartitionState(
             topic_name=partition.topic,
-            partition_index=partition.partition,
+            partition_index=number,
             controller_epoch=stored.controller_epoch,
             leader=leadership.leader,
             leader_epoch=leadership.leader_epoch,
             isr=leadership.isr,
             partition_epoch=stored.version,
-            replicas=assignment.replicas,
-            adding_replicas=assignment.adding,
-            removing_replicas=assignment.removing,
+            replicas=topic.replicas[number],
+            adding_replicas=topic.adding.get(number, ()),
+            removing_replicas=topic.removing.get(number, ()),
             is_new=is_new,
         )
 
@@ -188,31 +210,36 @@ class RequestBatch:
             UpdateMetadataTopicState(
                 topic_name=topic,
                 topic_id=self.cluster.topics[topic].topic_id,
-                partition_states=tuple([self._metadata_of(each, live) for each in of_topic]),
+                partition_states=self._metadata_of(topic, of_topic, live),
             )
             for topic, of_topic in _by_topic(self._metadata)
         )
 
-    def _metadata_of(self, partition: TopicPartition, live: set[int]) -> UpdateMetadataPartitionState:
-        cluster = self.cluster
-        stored, replicas = cluster.stored[partition], cluster.replicas(partition)
-        leadership = stored.leader_and_isr
-        deleting = partition.topic in cluster.deleting
-        offline: tuple[int, ...] = ()
-        if cluster.failed or not live.issuperset(replicas):
-            may_lead = cluster.may_lead(partition)
-            offline = tuple([each for each in replicas if each not in may_lead])
-        return UpdateMetadataPartitionState(
-            topic_name=partition.topic,
-            partition_index=partition.partition,
-            controller_epoch=stored.controller_epoch,
-            leader=LEADER_DURING_DELETE if deleting else leadership.leader,
-            leader_epoch=0 if deleting else leadership.leader_epoch,
-            isr=leadership.isr,
-            zk_version=0 if deleting else stored.version,
-            replicas=replicas,
-            offline_replicas=offline,
-        )
+    def _metadata_of(
+        self, name: str, of_topic: list[TopicPartition], live: set[int]
+    ) -> tuple[UpdateMetadataPartitionState, ...]:
+        cluster, assigned, deleting = self.cluster, self.cluster.topics[name].replicas, name in self.cluster.deleting
+        found = []
+        for partition in of_topic:
+            stored, replicas = cluster.stored[partition], assigned[partition.partition]
+            leadership = stored.leader_and_isr
+            offline: tuple[int, ...] = ()
+            if cluster.failed or not live.issuperset(replicas):
+                may_lead = cluster.may_lead(partition)
+                offline = tuple([each for each in replicas if each not in may_lead])
+            state = UpdateMetadataPartitionState(
+                topic_name=name,
+                partition_index=partition.partition,
+                controller_epoch=stored.controller_epoch,
+                leader=LEADER_DURING_DELETE if deleting else leadership.leader,
+                leader_epoch=0 if deleting else leadership.leader_epoch,
+                isr=leadership.isr,
+                zk_version=0 if deleting else stored.version,
+                replicas=replicas,
+                offline_replicas=offline,
+            )
+            found.append(state)
+        return tuple(found)
 
     # -- StopReplica ------------------------------------------------------------------------
 

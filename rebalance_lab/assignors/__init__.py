@@ -10,6 +10,7 @@ from rebalance_lab.assignors.model import (
     TopicPartition,
     UnknownAssignor,
     java_order,
+    partitions_of,
 )
 from rebalance_lab.assignors.registry import ASSIGNORS, BUILT_IN, by_name, register
 
@@ -26,5 +27,6 @@ __all__ = [
     "UnknownAssignor",
     "by_name",
     "java_order",
+    "partitions_of",
     "register",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, commands, end, next_line
+from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, Shell, background, commands, end, next_line
 
 from rebalance_lab.cli import main, scenarios
 from rebalance_lab.cli.at_once import FOREGROUND
@@ -427,8 +427,9 @@ def test_a_place_where_nothing_can_be_written_is_told_before_the_work(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_cluster_that_is_not_there(command: CommandLine, tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     """Spark itself tries for a minute."""
+    command = Shell()
     assert command("run", "herd", "--store", tmp_path).code == 0
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

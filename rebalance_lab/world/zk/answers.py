@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from rebalance_lab.world import errors
-from rebalance_lab.world.ports import ReadOperation, WriteOperation
+from rebalance_lab.world.ports import GetRead, ReadOperation, WriteOperation
 from rebalance_lab.world.zk.connect_string import Chroot
 from rebalance_lab.world.zk.messages import Answer, Done, Found, Operation, Refusal, Request
 
@@ -17,14 +18,24 @@ Part = TypeVar("Part", bound=WriteOperation | ReadOperation)
 
 def name_of(operation: WriteOperation | ReadOperation) -> str:
     """The name of one operation of many in a message: `create`, `get`."""
-    return type(operation).__name__.removesuffix("Read").lower()
+    return _name(type(operation))
+
+
+@cache
+def _name(kind: type[WriteOperation | ReadOperation]) -> str:
+    return kind.__name__.removesuffix("Read").lower()
 
 
 def at_server(chroot: Chroot, operations: Sequence[Part]) -> tuple[Part, ...]:
     """The operations with the server's paths."""
     if not chroot.prefix:
         return tuple(operations)
-    return tuple([replace(each, path=chroot.to_server(each.path)) for each in operations])
+    return tuple([_at_server(chroot, each) for each in operations])
+
+
+def _at_server(chroot: Chroot, operation: Part) -> Part:
+    path = chroot.to_server(operation.path)
+    return type(operation)(path) if isinstance(operation, GetRead) else replace(operation, path=path)
 
 
 def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> errors.ZooKeeperError:

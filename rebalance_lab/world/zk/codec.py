@@ -61,6 +61,9 @@ _NO_PASSWORD = b"\0" * 16
 _unpack_int = wire.int_struct.unpack_from
 _unpack_stat = wire.stat_struct.unpack_from
 STAT_BYTES: int = wire.stat_struct.size
+
+#: A znode in an answer, without its data.
+_NODE_BYTES = FRAME_LENGTH_BYTES + STAT_BYTES
 _request_header = struct.Struct("!iii")
 _REQUEST_HEADER_BYTES = 8  # xid and opcode
 
@@ -267,7 +270,9 @@ def read_node(buffer: bytes, offset: int, end: int) -> Node:
     if length > 0:  # -1 is null, which Kafka writes into parents
         data = buffer[offset : offset + length]
         offset += length
-    return Node(data, read_stat(buffer, offset, end))
+        if end - offset < STAT_BYTES:
+            short(offset, end)
+    return Node(data, Stat(*_unpack_stat(buffer, offset)))
 
 
 def read_stat(buffer: bytes, offset: int, end: int) -> Stat:
@@ -327,8 +332,13 @@ def _read_results(buffer: bytes, offset: int, end: int, count: int) -> list[Resu
         offset += header_bytes
         if done:
             break
-        result, offset = _read_result(kind, buffer, offset, end)
-        results.append(result)
+        if kind == _GET_DATA:  # most results by far: a controller reads the states of all partitions so
+            node = read_node(buffer, offset, end)
+            results.append(node)
+            offset += _NODE_BYTES + len(node.data)
+        else:
+            result, offset = _read_result(kind, buffer, offset, end)
+            results.append(result)
     if len(results) != count:
         raise ProtocolViolation(f"{len(results)} results for {count} operations in one request")
     return results
@@ -336,9 +346,6 @@ def _read_results(buffer: bytes, offset: int, end: int, count: int) -> list[Resu
 
 def _read_result(kind: int, buffer: bytes, offset: int, end: int) -> tuple[Result, int]:
     """One result, and where the next header begins."""
-    if kind == _GET_DATA:
-        node = read_node(buffer, offset, end)
-        return node, offset + FRAME_LENGTH_BYTES + len(node.data) + STAT_BYTES
     if kind == _ERROR:
         if end - offset < FRAME_LENGTH_BYTES:
             short(offset, end)
