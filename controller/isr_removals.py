@@ -71,16 +71,10 @@ class IsrRemovals:
         return self.begin([each for each in read.partitions if each in self._cluster.stored], unclean=read.allowed)
 
     def any_dead(self) -> bool:
-        """Whether an ISR has a replica that is not online."""
-        cluster = self._cluster
-        isrs = {stored.leader_and_isr.isr for stored in cluster.stored.values()}  # a few, of many partitions
-        if any(broker not in cluster.brokers for isr in isrs for broker in isr):
-            return True
-        return bool(cluster.failed) and any(
-            not cluster.is_online(each, partition)
-            for partition, stored in cluster.stored.items()
-            for each in stored.leader_and_isr.isr
-        )
+        """Whether an ISR has a broker that is not registered. A controller asks as it takes over, when it has not heard
+        of failed disks yet."""
+        isrs = {stored.leader_and_isr.isr for stored in self._cluster.stored.values()}  # a few, of many partitions
+        return any(broker not in self._cluster.brokers for isr in isrs for broker in isr)
 
     def _gone(self, partition: TopicPartition, state: LeaderAndIsr) -> list[int]:
         cluster = self._cluster

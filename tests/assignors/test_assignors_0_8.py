@@ -18,6 +18,7 @@ from rebalance_lab.assignors import (
     UnknownAssignor,
     by_name,
     java_order,
+    partitions_of,
 )
 
 DEALT = [case for case in CASES if "errors" not in case]
@@ -82,6 +83,12 @@ def shares(assignor: str, partitions: int, members: int) -> list[int]:
 )
 def test_shares(assignor: str, partitions: int, members: int, sizes: list[int]) -> None:
     assert shares(assignor, partitions, members) == sizes
+
+
+def test_the_partitions_of_a_topic() -> None:
+    found = partitions_of("t", {2: "", 0: ""})
+    assert found == [TopicPartition("t", 2), TopicPartition("t", 0)]
+    assert {type(each) for each in found} == {TopicPartition}
 
 
 def test_ceil_differs_from_range_exactly_where_the_claim_says() -> None:
