@@ -66,8 +66,8 @@ SETTINGS = {name: each for name, each in BROKER_SETTINGS.items() if each.field a
 #: Which lists them.
 SETTINGS_PAGE = "docs/broker.md"
 
-#: Of the garbage collector. A controller that takes over 10,000 partitions makes some 100,000 objects that stay. With
-#: Python's own thresholds the collector looks at all of them several times, a tenth of the takeover's time.
+#: Of the garbage collector. A controller that takes over 10,000 partitions makes tens of thousands of objects that
+#: stay. With Python's own thresholds the collector looks at them several times, a tenth of the takeover's time.
 GC_THRESHOLDS = (50_000, 20, 50)
 
 BrokerSetOption = Annotated[

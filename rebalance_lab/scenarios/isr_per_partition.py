@@ -40,7 +40,7 @@ async def isr_per_partition(lab: ReplicationLab) -> None:
 
 
 async def _trouble(lab: ReplicationLab) -> None:
-    leader, (*_, follower) = await lab.leader_and_followers()  # the first one leads the other partition
+    leader, (*_, follower) = await lab.leader_and_followers()  # the first leads the other partition
     away_ms = lab.plan.number("away_ms")
     if lab.plan.text("trouble") == CUT_OFF:
         await cut_link(lab, leader, follower, away_ms)

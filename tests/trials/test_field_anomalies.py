@@ -218,7 +218,8 @@ def test_the_controls(name: str) -> None:
     ],
 )
 def test_a_scenario_waits_for_a_follower_that_was_dropped_at_the_start(name: str, settings: dict[str, str]) -> None:
-    """So it is on a busy host as well: the follower has not fetched when the leader looks for the first time."""
+    """The follower has not fetched yet when the leader looks for the first time. On a busy host this happens with any
+    lag."""
     history, _ = played(make_plan(name, settings=settings))
     began_us = next(event.at_us for event in history.events if event.kind is Kind.FAULT_BEGAN)
     isrs = [event for event in history.events if event.kind is ISR_ASSUMED and event.at_us < began_us]
