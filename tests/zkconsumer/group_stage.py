@@ -132,7 +132,7 @@ class Stage:
         """Until no event but work came for `duration_ms`: longer than any reconnect takes."""
 
         def resting() -> bool:
-            last = max((e.at_us for e in self.sink.events if e.kind is not Kind.WORKED), default=0)
+            last = next((e.at_us for e in reversed(self.sink.events) if e.kind is not Kind.WORKED), 0)
             return self.tasks.now_us() - last >= duration_ms * 1000
 
         await self.until(resting, "quiet")

@@ -17,7 +17,7 @@ from rebalance_lab.broker.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeInde
 from rebalance_lab.broker.log.names import OFFSET_INDEX, TIME_INDEX, segment_file
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
-from rebalance_lab.wire.kafka.records import HEADER_BYTES, BatchHeader, InvalidBatch, check_batch, read_header
+from rebalance_lab.wire.kafka.records import HEADER_BYTES, BatchHeader, InvalidBatch, check_batch, read_bounds
 from rebalance_lab.world.storage import File, Storage
 
 #: Offsets are at most this far from the segment's base offset: indexes hold them as int32.
@@ -277,15 +277,15 @@ def _select(data: bytes, offset: int, max_bytes: int, end_offset: int) -> tuple[
     below. None, if all are before `offset`."""
     start, first, at = None, 0, 0
     while at + HEADER_BYTES <= len(data):
-        header = read_header(data, at)
-        if header.size < HEADER_BYTES:
-            raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes")
-        if header.last_offset >= offset:
+        size, last_offset = read_bounds(data, at)
+        if size < HEADER_BYTES:
+            raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes")
+        if last_offset >= offset:
             start = at if start is None else start
-            if header.last_offset >= end_offset:
+            if last_offset >= end_offset:
                 break
-            first = first or header.size
-            if at + header.size > min(len(data), start + max_bytes):
+            first = first or size
+            if at + size > min(len(data), start + max_bytes):
                 break
-        at += header.size
+        at += size
     return start, at, first
