@@ -117,8 +117,13 @@ def trial_row(trial: Trial) -> dict[str, object]:
         **of_trial(trial),
         "generation": trial.subject,
         "parameters": parameter_texts(trial),
-        "document": msgspec.json.encode(trial).decode(),
+        "document": document_of(trial),
     }
+
+
+def document_of(trial: Trial) -> str:
+    """The trial as JSON: the same for one that was just run as for one that was read from its folder."""
+    return msgspec.json.encode(trial, order="deterministic").decode()
 
 
 def history_row(folder: Path, looked: str) -> dict[str, object]:

@@ -24,13 +24,14 @@ from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.kept import Header, code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
 from rebalance_lab.analysis.results import MEASURES, Analysis, LeftOut, TrialMeasures
-from rebalance_lab.analysis.store import Store, history_row, named_by_folder, read_store
+from rebalance_lab.analysis.store import Store, document_of, history_row, named_by_folder, read_store
 from rebalance_lab.analysis.tables import trial_results
 from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_row, result_row
 from rebalance_lab.analysis.tally import count_one, counted
 from rebalance_lab.analysis.trialwise.judged import JUDGEMENT_FILE, keep_judgement
 from rebalance_lab.analysis.workers import Row
 from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, digest, load, read_trial, trial_folders
+from rebalance_lab.trials import api
 
 LIE = "a finding that no check made"
 
@@ -114,13 +115,12 @@ def test_a_judgement_lies_under_history_trial_and_code(store: Path) -> None:
     judged(store)
     folder = store / "t0"
     trial = named_by_folder(read_trial(folder), folder)
-    document = msgspec.json.encode(trial).decode()
-    assert key_of_judgement(folder) == key_of(code_that_judges(), document, trial.history_sha256)
+    assert key_of_judgement(folder) == key_of(code_that_judges(), document_of(trial), trial.history_sha256)
 
 
 def other_code(folder: Path) -> None:
     trial = read_trial(folder)
-    forge(folder, key_of("other code", msgspec.json.encode(trial).decode(), trial.history_sha256))
+    forge(folder, key_of("other code", document_of(trial), trial.history_sha256))
 
 
 def of_another_trial(folder: Path) -> None:
@@ -181,6 +181,14 @@ def test_who_runs_a_trial_keeps_what_is_found_of_it(store: Path) -> None:
         forge(folder)
     assert lies(judged(store)) == {"t0", "t1", "t2"}
     assert judged(store, rejudge=True) == truth
+
+
+def test_a_trial_that_was_run_here_is_not_judged_again(tmp_path: Path) -> None:
+    """Its parameters have another order in memory than in its file."""
+    ran = api.run(api.make_plan("walkthrough"), tmp_path, keep_judgement)
+    assert list(load(ran.folder).trial.parameters) != list(ran.trial.parameters)
+    forge(ran.folder)
+    assert lies(judged(tmp_path)) == {ran.trial.id}
 
 
 def test_a_trial_whose_files_look_different_is_read_but_not_judged_again(store: Path) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from rebalance_lab.analysis.kept import code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.results import OfTrial, TrialOutcome
-from rebalance_lab.analysis.store import looks, named_by_folder
+from rebalance_lab.analysis.store import document_of, looks, named_by_folder
 from rebalance_lab.analysis.trialwise.credentials import unproved
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.analysis.trialwise.rows import herd_costs_of, outcomes_of
@@ -71,8 +71,9 @@ def keep_judgement(folder: Path, history: History, findings: Mapping[str, Findin
         return
     seen, _ = looks(folder)
     trial = named_by_folder(history.trial, folder)
-    known = judgement(History(trial, history.events), findings)
-    key = judgement_key(code, msgspec.json.encode(trial).decode(), trial.history_sha256)
+    named = history if trial == history.trial else History(trial, history.events)
+    known = judgement(named, findings)  # of the history that was judged: it keeps what its checks have worked out
+    key = judgement_key(code, document_of(trial), trial.history_sha256)
     keep_judged(folder, key, Judged(seen, known))
 
 
