@@ -57,7 +57,7 @@ TRIALS = {
     "duty": ("duties", "--set", "duty=delete-topic", "--set", "kill_at=9"),
 }
 #: Picture -> the example that draws it, as an SVG file of the picture's name.
-EXAMPLES = {"spread.png": "placement_spread.py"}
+EXAMPLES = {"spread.png": "placement_spread.py", "kills.png": "every_kill.py"}
 HERDS = ("members=4,8,16,32,64,128,200", "partitions=64")
 MARGIN = 14
 

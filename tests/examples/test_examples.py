@@ -14,6 +14,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 #: What each prints, in this order; one that is missing here fails.
 PRINTED = {
+    "every_kill": [
+        r" 0\.8\.2 +29 +11 +16 to 26$",
+        r" 1\.1 +32 +7 +19 to 25$",
+        r" 2\.1 +26 +0 +-$",
+        r"kills\.svg",
+    ],
     "fault": [r"red +gave up 2, 3|red +gave up 0, 1", r"For \d\.\d{3} s both believed that they owned"],
     "herd": [r" 4 +5 +4 +127 +36$", r" 8 +9 +8 ", r" 16 +17 +16 ", r" 32 +33 +32 "],
     "own_assignor": [r"range: .* = 180  \(as expected\)", r"rendezvous: .* = \d+  \(as expected\)"],
@@ -42,6 +48,9 @@ PRINTED = {
     ],
 }
 
+#: Their like runs: other examples sweep and write tables, and other tests kill a controller at each operation.
+ONLY_THOROUGH = ("every_kill", "placement_spread", "tables_figure")
+
 
 def test_every_example_is_tried_and_named_on_the_page() -> None:
     page = (EXAMPLES.parent / "docs" / "python.md").read_text()
@@ -53,10 +62,7 @@ def test_every_example_is_tried_and_named_on_the_page() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(each, marks=only_thorough if each in ("placement_spread", "tables_figure") else ())
-        for each in sorted(PRINTED)
-    ],
+    [pytest.param(each, marks=only_thorough if each in ONLY_THOROUGH else ()) for each in sorted(PRINTED)],
 )
 def test_it_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     script = EXAMPLES / f"{name}.py"
