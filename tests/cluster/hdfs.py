@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from standalone import LOOPBACK, running, wait_for
+from standalone import LOOPBACK, QUICK, running, wait_for
 
 _FETCH_S, _FORMAT_S = 600, 120
 
@@ -66,7 +66,7 @@ def hdfs(folder: Path, jar: Path) -> Iterator[str]:
         (folder / "web" / "webapps" / server).mkdir(parents=True)
     (folder / "web" / "log4j2.properties").write_text(_LOG)
     classes = f"{folder / 'web'}:{jar}:{_spark_jars()}/*"
-    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes]
+    java = ["java", "-Xmx256m", *QUICK.split(), "-cp", classes]
     name = _settings(
         {
             "fs.defaultFS": f"hdfs://{LOOPBACK}:0",

@@ -20,6 +20,10 @@ from rebalance_lab.world.process.states import die_with_parent
 REQUIRED = "REBALANCE_LAB_REQUIRE_CLUSTER"
 
 LOOPBACK = "127.0.0.1"
+
+#: For JVMs that live for a minute on two cores.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 _LIMIT_S = 120
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _WORKER = re.compile(r"Successfully registered with master")
@@ -55,6 +59,7 @@ def _running(folder: Path, main: str, ready: re.Pattern[str], *arguments: str) -
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
         "SPARK_DAEMON_MEMORY": "256m",
+        "JDK_JAVA_OPTIONS": QUICK,  # of executors, too: they have a worker's environment
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", "--host", LOOPBACK, *arguments]
