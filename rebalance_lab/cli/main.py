@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -12,7 +13,6 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
-import structlog
 import typer
 from typer.exceptions import TyperException
 
@@ -41,7 +41,7 @@ UNFINISHED = "what was not finished does not count"
 #: The exit code that shells report for a command whose reader has gone: 128 + SIGPIPE.
 PIPE_CLOSED = 141
 
-log = structlog.get_logger()
+_log = logging.getLogger(__name__)
 
 #: Commands, and groups of some, in the panels of the help. Each is in the module of `rebalance_lab.cli` of that name.
 PANELS: dict[str, tuple[str, ...]] = {
@@ -171,7 +171,7 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, TyperException):
         return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {_path_of(error)} --help)")
     with suppress(Exception):  # memory may be short
-        log.debug("the command failed", exc_info=error)
+        _log.debug("the command failed", exc_info=error)
     try:
         why = str(error).partition("\n")[0]
     except Exception:  # as of Spark's errors, once Spark is gone

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
-import structlog
 import typer
 
 from rebalance_lab.cli.failures import exit_code
@@ -32,7 +32,7 @@ from rebalance_lab.history.files import MAX_SEED
 from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import PlanOptions
 
-log = structlog.get_logger()
+_log = logging.getLogger(__name__)
 
 
 def run(
@@ -57,11 +57,11 @@ def run(
     options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     (plan,) = api.plans(scenario, values, [seed], **options)
     writable_store(store)
-    log.info("trial begins", trial=plan.trial_id, world=plan.world)
+    _log.info("trial %s begins", plan.trial_id)
     with progress().status(f"{plan.trial_id}: running"):
         result = api.run(plan, store)
         in_vain = api.planted_in_vain(plan, result.trial)
-    log.info("trial ended", trial=result.trial.id, status=result.status)
+    _log.info("trial ended: %s is %s", result.trial.id, result.status)
     if as_json:
         print_json(shape(result))
     else:

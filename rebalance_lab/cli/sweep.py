@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import structlog
 import typer
 from rich.console import Console
 
@@ -46,7 +46,7 @@ from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.scenario import PlanOptions
 
-log = structlog.get_logger()
+_log = logging.getLogger(__name__)
 
 #: At most so many unknown trials are listed with their replay commands. All surprises are listed.
 UNKNOWN_LISTED_LIMIT = 5
@@ -115,7 +115,7 @@ def _all_told(every: Iterator[api.Ended], store: Place, *, as_json: bool) -> lis
         with spoken():
             for ended in every:
                 if isinstance(ended, api.TrialResult):
-                    log.info("trial ended", trial=ended.trial.id, status=ended.status)
+                    _log.info("trial ended: %s is %s", ended.trial.id, ended.status)
                 if as_json:
                     print_json(shape(ended) if isinstance(ended, api.TrialResult) else _shape_of_failed(ended, store))
                 found.append(ended)

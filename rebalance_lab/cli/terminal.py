@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
-import structlog
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
@@ -19,6 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 T = TypeVar("T")
+
+#: The logger above those of all modules.
+OURS = "rebalance_lab"
 
 #: Widths of prose and of tables if neither a terminal nor COLUMNS gives one.
 PROSE_WIDTH = 80
@@ -106,19 +108,14 @@ def watched(every: Iterable[T], total: int, what: str = "trials") -> Iterator[T]
 
 
 def set_up_logs(*, verbose: bool) -> None:
-    """Structured logs on stderr: warnings, and with `verbose` everything, those of libraries too. Without it these say
-    nothing: what matters of their errors is in ours."""
-    logging.basicConfig(handlers=[logging.StreamHandler() if verbose else logging.NullHandler()], force=True)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.WARNING),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # looked up when a log is written
-        cache_logger_on_first_use=False,
-    )
+    """Logs on stderr: the lab's warnings, and with `verbose` all it says, and the warnings of libraries. Without it
+    these say nothing: what matters of their errors is in ours."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
+    if not verbose:
+        handler.addFilter(logging.Filter(OURS))
+    logging.basicConfig(handlers=[handler], force=True)
+    logging.getLogger(OURS).setLevel(logging.DEBUG if verbose else logging.WARNING)
 
 
 def styled(word: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import pickle
 import shutil
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +22,6 @@ from pathlib import Path
 from typing import TypeVar, Unpack
 
 import msgspec
-import structlog
 
 from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
@@ -376,13 +373,9 @@ def _start_resource_tracker() -> None:
 
 
 def _begin_worker(parent_pid: int, niceness: int) -> None:
-    """In each process of a sweep: send warnings to stderr, as stdout is the command's answer."""
+    """In each process of a sweep."""
     bind_worker(parent_pid)
     os.nice(niceness)
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 #: Simulated trials are short, so a process gets several at once.

@@ -44,7 +44,7 @@ class TestImport:
 
     def test_a_trial_needs_neither_spark_nor_pictures_nor_the_terminal(self, tmp_path: Path) -> None:
         program = f"import rebalance_lab; rebalance_lab.run('leave', store={str(tmp_path)!r}).as_expected"
-        assert not loaded(program) & (set(HEAVY) - {"rich"})  # structlog loads rich where it finds it
+        assert not loaded(program) & set(HEAVY)
 
     def test_every_public_name_is_there_and_in_both_lists(self) -> None:
         import rebalance_lab.api  # noqa: PLC0415

@@ -213,7 +213,7 @@ def test_an_error_whose_trace_cannot_be_written_ends_in_one_line(
 ) -> None:
     """Memory is short: what fails first is the command, and then the trace of it for -v."""
     monkeypatch.setattr(main, "app_of", lambda _wanted: raises(ImportError("x.so: failed to map segment")))
-    monkeypatch.setattr(main.log, "debug", raises(MemoryError()))
+    monkeypatch.setattr(main._log, "debug", raises(MemoryError()))
     ended = command("-v", "scenarios")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert ended.err.startswith("rebalance-lab: unexpected ImportError: x.so: failed to map segment; ")

@@ -1,10 +1,14 @@
-"""How prose is wrapped on stdout."""
+"""How prose is wrapped on stdout, and what of the logs is on stderr."""
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import Iterator
+
 import pytest
 
-from rebalance_lab.cli.terminal import answer, say
+from rebalance_lab.cli.terminal import OURS, answer, say, set_up_logs
 
 WORDS = " ".join(["partition"] * 30)
 
@@ -47,3 +51,34 @@ def test_empty_lines_stay_and_markup_is_taken_at_its_word(capsys: pytest.Capture
     say("\na [b] c", markup=False)
     say("")
     assert lines(capsys) == ["", "a [b] c", ""]
+
+
+@pytest.fixture
+def logs() -> Iterator[None]:
+    """Whoever sets logs up does so for the process."""
+    root, ours = logging.getLogger(), logging.getLogger(OURS)
+    handlers, level = root.handlers[:], ours.level
+    yield
+    root.handlers[:] = handlers
+    ours.setLevel(level)
+
+
+@pytest.mark.usefixtures("logs")
+@pytest.mark.parametrize(
+    ("verbose", "told"),
+    [
+        (False, [r"WARNING a server hangs"]),
+        (True, [r"INFO    a trial ended", r"WARNING a server hangs", r"WARNING of a library"]),
+    ],
+)
+def test_warnings_of_ours_are_on_stderr_and_with_v_all_logs(
+    capsys: pytest.CaptureFixture[str], verbose: bool, told: list[str]
+) -> None:
+    set_up_logs(verbose=verbose)
+    logging.getLogger(f"{OURS}.cli.run").info("a trial %s", "ended")
+    logging.getLogger(f"{OURS}.world").warning("a server hangs")
+    logging.getLogger("kazoo").warning("of a library")
+    logging.getLogger("kazoo").info("of no use")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in err.splitlines()] == told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import signal
 import subprocess
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from thorough import usual
 
 from rebalance_lab.checks import CHECKS, judge
@@ -229,8 +229,8 @@ def test_a_scenario_must_expect_something_of_every_check(tmp_path: Path, monkeyp
 
 
 def warn(plan: Plan) -> int:
-    structlog.get_logger("rebalance_lab.trials").info("of no use to anybody")
-    structlog.get_logger("rebalance_lab.trials").warning("of_use", seed=plan.seed)
+    logging.getLogger("rebalance_lab.trials").info("of no use to anybody")
+    logging.getLogger("rebalance_lab.trials").warning("of_use")
     return plan.seed
 
 

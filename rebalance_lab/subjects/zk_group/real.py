@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
-import structlog
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
@@ -30,7 +29,7 @@ from rebalance_lab.world.process.clocks import identity
 
 _POLL_US = 20_000
 
-_log = structlog.get_logger("rebalance_lab.trials")
+_log = logging.getLogger(__name__)
 
 
 class RealConsumer(ProgramProcess):
@@ -167,7 +166,7 @@ class RealMembers:
             except FileNotFoundError:  # it ended before it had any
                 continue
             except OSError as error:
-                _log.warning("broker_data_stay", broker=broker.broker_id, folder=str(broker.data_dir), why=str(error))
+                _log.warning("the data of broker %d stay in %s: %s", broker.broker_id, broker.data_dir, error)
 
 
 def _setting(spec: MemberSpec) -> Setting:

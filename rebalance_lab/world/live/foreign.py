@@ -3,6 +3,7 @@ their folders. Each trial uses a znode of its own there as chroot."""
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -10,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import structlog
 from kazoo.client import KazooClient
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
@@ -31,7 +31,7 @@ TOLD_AFTER_S = 3.0
 _POLL_S = 0.2
 _TIMEOUT_S = 10.0
 
-_log = structlog.get_logger("rebalance_lab.world.live")
+_log = logging.getLogger(__name__)
 
 #: Below this znode each trial has one of its own.
 TRIALS = "/rebalance-lab-trials"
@@ -117,11 +117,11 @@ class ForeignZooKeeper:
                 if not told and time.monotonic() >= began + TOLD_AFTER_S:
                     told = True
                     _log.warning(
-                        "waiting_for_zookeeper",
-                        servers=self._connect,
-                        named_by=CONNECT_VARIABLE,
-                        why=str(why),
-                        action=f"start it, or end this with Ctrl-C; it is given {READY_LIMIT_S:g} s",
+                        "waiting up to %g s for ZooKeeper at %s (%s): %s; start it, or end this with Ctrl-C",
+                        READY_LIMIT_S,
+                        self._connect,
+                        CONNECT_VARIABLE,
+                        why,
                     )
             time.sleep(_POLL_S)
         raise EmbeddedServerError(

@@ -6,6 +6,7 @@ When it is given up is its session's concern (`zk.session`).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from enum import Enum
 from typing import Protocol
@@ -18,6 +19,8 @@ from rebalance_lab.world.zk import codec
 from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, FRAME_LIMIT_BYTES, PING_FRAME, ProtocolViolation
 from rebalance_lab.world.zk.connect_string import Server
 from rebalance_lab.world.zk.messages import Answer, AuthRefused, Connect, Refusal, Request, ToClient, ToServer
+
+_log = logging.getLogger(__name__)
 
 
 class LinkState(Enum):
@@ -159,15 +162,11 @@ class Link(asyncio.Protocol):
         try:
             self._split(data)
         except ProtocolViolation as violation:
-            # Here, because structlog imports rich, and each process of a member would pay for both when it starts.
-            import structlog  # noqa: PLC0415
-
-            structlog.get_logger("rebalance_lab.world.live").warning(
-                "zookeeper_protocol_violation",
-                session=session_text(self._session_id),
-                server=str(self.server),
-                why=str(violation),
-                action="the connection is broken and made anew",
+            _log.warning(
+                "ZooKeeper server %s violates the protocol in session %s: %s; the connection is broken and made anew",
+                self.server,
+                session_text(self._session_id),
+                violation,
             )
             self._lose(str(violation))
 

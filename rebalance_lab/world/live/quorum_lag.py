@@ -9,13 +9,12 @@ sessions live on, whatever the delay. Nothing is delayed while a follower is bei
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import structlog
 
 from rebalance_lab.world.live.quorum_packets import Packet, PacketSplitter, PacketType, QuorumProtocolError
 from rebalance_lab.world.live.reserved_port import HOST
@@ -31,7 +30,7 @@ _CONNECT_AGAIN_S = 0.02
 
 _NEVER_HELD = frozenset({PacketType.PROPOSAL, PacketType.PING, PacketType.REVALIDATE})
 
-_log = structlog.get_logger("rebalance_lab.world.live")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +233,7 @@ class _QuorumConnection(_Connection):
             try:
                 packets = splitter.feed(data)
             except QuorumProtocolError as error:
-                _log.error("quorum_protocol_error", node=self._follower.name, why=str(error), action="connection ended")
+                _log.error("follower %s: %s; its connection to the leader is ended", self._follower.name, error)
                 return
             for packet in packets:
                 self._pass(packet)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from scripted_server import EXPIRED, SESSION, STAT, WELCOME, ScriptedServer, frame, reply
-from structlog.testing import capture_logs
 
 from rebalance_lab.kernel import MailboxFull
 from rebalance_lab.kernel.live import LiveKernel
@@ -42,7 +41,11 @@ VIOLATIONS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", VIOLATIONS)
 def test_a_violation_breaks_the_connection(
-    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, name: str
+    live: LiveKernel,
+    server: ScriptedServer,
+    factory: LiveZooKeeperFactory,
+    name: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wrong, why = VIOLATIONS[name]
     server.scripts = [[frame(WELCOME), wrong], [frame(WELCOME), reply(3, STAT)]]
@@ -58,17 +61,16 @@ def test_a_violation_breaks_the_connection(
         assert (await session.events.get()).kind is SessionEventKind.CONNECTED
         assert (await session.exists("/a")).zxid == 7  # and it works again
 
-    with capture_logs() as logs:
-        run(live, story)
-    (warning,) = logs
-    assert warning["log_level"] == "warning"
-    assert warning["event"] == "zookeeper_protocol_violation"
-    assert warning["session"] == "0x1234"
-    assert warning["server"] == server.connect_string
-    assert re.search(why, warning["why"]), warning["why"]
+    run(live, story)
+    (warning,) = caplog.records
+    assert warning.levelname == "WARNING"
+    begin = f"ZooKeeper server {server.connect_string} violates the protocol in session 0x1234: "
+    assert re.match(re.escape(begin) + f".*{why}", warning.getMessage()), warning.getMessage()
 
 
-def test_an_answer_to_nothing(live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory) -> None:
+def test_an_answer_to_nothing(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     server.scripts = [[frame(WELCOME), reply(1, STAT) + reply(2, STAT)], [frame(WELCOME)]]
 
     async def story() -> None:
@@ -77,14 +79,18 @@ def test_an_answer_to_nothing(live: LiveKernel, server: ScriptedServer, factory:
         kinds = [(await session.events.get()).kind.value for _ in range(3)]
         assert kinds == ["connected", "disconnected", "connected"]
 
-    with capture_logs() as logs:
-        run(live, story)
-    assert [log["why"] for log in logs] == ["an answer with xid 2 and nothing was asked"]
+    run(live, story)
+    (told,) = caplog.messages
+    assert ": an answer with xid 2 and nothing was asked; " in told
 
 
 @pytest.mark.parametrize("answer", [b"short", WELCOME[:20], WELCOME[:-5]])
 def test_a_broken_welcome(
-    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, answer: bytes
+    live: LiveKernel,
+    server: ScriptedServer,
+    factory: LiveZooKeeperFactory,
+    answer: bytes,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     server.scripts = [[frame(answer)], [frame(WELCOME)]]
 
@@ -94,13 +100,15 @@ def test_a_broken_welcome(
             await session.get("/a")
         assert (await session.events.get()).kind is SessionEventKind.CONNECTED
 
-    with capture_logs() as logs:
-        run(live, story)
-    assert [log["event"] for log in logs] == ["zookeeper_protocol_violation"]
-    assert "connect response" in logs[0]["why"]
+    run(live, story)
+    (told,) = caplog.messages
+    assert "violates the protocol" in told
+    assert "connect response" in told
 
 
-def test_a_server_that_never_answers(live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory) -> None:
+def test_a_server_that_never_answers(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     """The connect timeout ends the attempt; that is no violation."""
     server.scripts = [[None], [frame(WELCOME)]]
 
@@ -112,9 +120,8 @@ def test_a_server_that_never_answers(live: LiveKernel, server: ScriptedServer, f
         assert session.state is SessionState.CONNECTING
         assert (await session.events.get()).kind is SessionEventKind.CONNECTED
 
-    with capture_logs() as logs:
-        run(live, story)
-    assert logs == []
+    run(live, story)
+    assert caplog.messages == []
 
 
 def test_what_is_told_to_the_next_server(
@@ -135,8 +142,7 @@ def test_what_is_told_to_the_next_server(
             await session.exists("/here")
         assert (await session.exists("/here")).value is not None
 
-    with capture_logs():
-        run(live, story)
+    run(live, story)
     first, second = server.conversations
     assert struct.unpack_from("!iqiq", first[0]) == (0, 0, 4000, 0)
     assert struct.unpack_from("!iqiq", second[0]) == (0, 42, 4000, SESSION)
@@ -161,8 +167,7 @@ def test_the_answer_that_says_expired(live: LiveKernel, server: ScriptedServer, 
         assert session.state is SessionState.EXPIRED
         assert factory.sessions == ()
 
-    with capture_logs():
-        run(live, story)
+    run(live, story)
     assert len(server.conversations) == 2
 
 

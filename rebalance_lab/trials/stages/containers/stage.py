@@ -4,12 +4,11 @@ cut."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
-
-import structlog
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
@@ -32,7 +31,7 @@ CONTAINER_PORT = 9092
 
 T = TypeVar("T")
 
-_log = structlog.get_logger("rebalance_lab.trials")
+_log = logging.getLogger(__name__)
 
 
 class ContainerStage(LiveStage):
@@ -90,11 +89,10 @@ def image_versions(engine: Engine) -> dict[str, str]:
     here, there = source_digest(), images[LAB_IMAGE][1] or "not told"
     if here != there:
         _log.warning(
-            "another_lab_in_the_image",
-            image=engine.image(LAB_IMAGE),
-            its_source=there[:12],
-            our_source=here[:12],
-            action="members run the image's lab; scripts/images lab makes one of this lab",
+            "nodes run the lab in image %s (%s), which is not this one (%s); scripts/images lab makes one of this lab",
+            engine.image(LAB_IMAGE),
+            there[:12],
+            here[:12],
         )
     ids = {f"image {ours}": found for ours, (found, _) in images.items()}
     return ids | {"lab source": here, "lab source in the image": there}
