@@ -167,7 +167,7 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: BrokersRead) -> list[Instruction]:
-        """A broker whose epoch has grown between two looks died and came back: both are handled (KAFKA-7235)."""
+        """A broker whose epoch has grown between two looks died and came back: both are handled (KAFKA-1120)."""
         cluster = self.cluster
         now = {each.broker_id: each for each in read.brokers}
         unseen = [] if self._broker_epochs else self._taken_for_the_same(now)

@@ -1,7 +1,7 @@
 """Stale role: at rest, a live broker does not lead or follow as the state znode says (C9, R6).
 
 The controller tells each live replica who leads it, and in which leader epoch. If it misses that a broker died and came
-back between two looks (KAFKA-7235), that one is told nothing: it leads nothing, though the state znode names it, or
+back between two looks (KAFKA-1120), that one is told nothing: it leads nothing, though the state znode names it, or
 fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, and leaders that have led for
 half a second then by the state znode, because roles change a moment after the state znode. A partition without a leader
 is left out, because there is nobody to follow. A broker that is not among the replicas has no role: one that was

@@ -1,4 +1,4 @@
-"""A bounce faster than the watch (KAFKA-7235): a broker dies and is back before the controller looks.
+"""A bounce faster than the watch (KAFKA-1120): a broker dies and is back before the controller looks.
 
 The controller, which has no replica, is paused for less than its session. Meanwhile a broker leaves and comes back.
 When the controller reads the list of brokers again, the ids are the same. If it compares nothing else, as before Kafka

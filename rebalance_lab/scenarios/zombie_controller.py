@@ -1,10 +1,10 @@
 """What does a controller do that is paused, and wakes when another has been elected (claim E3)?
 
 It was about to carry out an operation when it was paused, and carries it out when it wakes. It keeps its ZooKeeper
-session, so nothing tells it: `/controller` was deleted meanwhile, as operators do it and as controllers up to 2.0 do
-when they give up. With `expires` its session ends during the pause. From 1.1 on its operation fails then; that of 0.8.2
-goes on in its next session. As long as its session lasts, a controller of 0.8.2 that finds another one's `/controller`
-does not resign either. `moment` says what it was about to do:
+session, and comes to its watch of `/controller` only after that operation. `/controller` was deleted meanwhile, as
+operators do it and as controllers up to 2.0 do when they give up. With `expires` its session ends during the pause.
+From 1.1 on its operation fails then; that of 0.8.2 goes on in its next session. As long as its session lasts, a
+controller of 0.8.2 that finds another one's `/controller` does not resign either. `moment`: what it was about to do:
 
 - `deletion`: to delete a topic's znodes. Its successor has deleted the topic, and a client has created it anew.
 - `reassignment`: to write that a partition has its new replicas. Its successor has done so, and has moved the partition

@@ -238,7 +238,7 @@ def test_a_broker_that_bounced_hears_of_its_successor_and_not_of_its_own_epoch()
 
 
 def test_without_broker_epochs_a_bounce_changes_an_address_and_nothing_else() -> None:
-    """KAFKA-7235: whoever bounced is told who is alive, and gets no role."""
+    """KAFKA-1120: whoever bounced is told who is alive, and gets no role."""
     it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)}, broker_epochs=False)
     bounced = replace(broker(1, epoch=900), port=9099)
     found = carried_out(it, BrokersRead([bounced, broker(2)]))
