@@ -43,7 +43,8 @@ MANIFEST = "manifest.json"
 #: The recorded bytes of one part: some hundred thousand events, or ten megabytes of Parquet.
 PART_BYTES = 128 << 20
 
-#: With more parts than this all are written anew, because many small changes leave many small parts.
+#: With more parts than this, and than twice those that their bytes need, all are written anew, because many small
+#: changes leave many small parts.
 PARTS_LIMIT = 64
 
 #: Identifies the layout and the columns. A folder with another value is not used.
@@ -208,7 +209,8 @@ def _still_good(folder: Path, seen: dict[str, tuple[str, int]]) -> dict[str, Ent
     bad = {each.part for each in manifest.entries if seen.get(each.trial, ("", 0))[0] != each.looks}
     bad |= {each.part for each in manifest.entries if not (folder / each.part).is_file()}
     good = {each.trial: each for each in manifest.entries if each.part not in bad}
-    return good if len({each.part for each in good.values()}) <= PARTS_LIMIT else {}
+    needed = -(-sum(seen[name][1] for name in good) // PART_BYTES)
+    return good if len({each.part for each in good.values()}) <= max(PARTS_LIMIT, 2 * needed) else {}
 
 
 def _write(

@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -60,8 +61,9 @@ _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _BATCH_ROWS = 32
 _BATCH_BYTES = 1 << 18
 
-#: Our own setting of a session: how many tasks run at once. Only a context knows it, and Spark Connect has none.
-_CORES = "rebalance-lab.cores"
+#: The context of each session that was started here. Only it knows how many tasks run at once, and Spark Connect has
+#: none.
+_CONTEXTS: WeakKeyDictionary[SparkSession, SparkContext] = WeakKeyDictionary()
 
 #: A master that is this process: `local`, `local[4]`, `local[*]`; a second number says how often a task may fail.
 _LOCAL = re.compile(r"local(?:\[(?P<threads>[1-9]\d*|\*)(?:,\d+)?\])?")
@@ -187,7 +189,7 @@ def start(
                     raise no_space(event_log) from error
                 told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
                 raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
-        session.conf.set(_CORES, context.defaultParallelism)
+        _CONTEXTS[session] = context
         count_in(session, _tally(scratch.folder))
         undo.pop_all()
     watched = ExitStack()
@@ -223,9 +225,10 @@ def _tally(folder: Path) -> Path:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """How many tasks run at once: as this module's Spark knows, or for a session of another origin the cores of this
-    machine."""
-    return int(spark.conf.get(_CORES, str(os.cpu_count() or 1)))
+    """How many tasks run at once: as this module's Spark knows now, or for a session of another origin the cores of
+    this machine. The executors of a cluster come one by one, so it grows in the first seconds."""
+    context = _CONTEXTS.get(spark)
+    return (os.cpu_count() or 1) if context is None else int(context.defaultParallelism)
 
 
 def _watched(event_log: Path | None, *, ui: bool) -> dict[str, str]:

@@ -74,9 +74,8 @@ def run_and_store(
 
 
 def _waves(spark: SparkSession, given: Iterable[T]) -> Iterator[DataFrame]:
-    tasks = TASKS_PER_CORE * cores_of(spark)
     waiting = iter(given)
-    while wave := list(islice(waiting, tasks * RUNS_PER_TASK)):
+    while wave := list(islice(waiting, (tasks := TASKS_PER_CORE * cores_of(spark)) * RUNS_PER_TASK)):
         rows = [{"given": pickle.dumps(each)} for each in wave]
         yield table(spark, rows, _GIVEN).repartition(min(tasks, len(rows)))
 

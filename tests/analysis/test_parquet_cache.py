@@ -106,6 +106,20 @@ def test_many_small_parts_become_few(spark: SparkSession, store: Path, monkeypat
     assert len(parts(store)) == 2
 
 
+def test_many_parts_that_their_bytes_need_stay(
+    spark: SparkSession, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_module, "PARTS_LIMIT", 1)
+    monkeypatch.setattr(parquet_module, "PART_BYTES", 1)
+    told(spark, store)
+    before = parts(store)
+    assert len(before) == len(kept(store)) > 1
+    store_history(store, random_history("later", 20))
+    assert told(spark, store) == kept(store)
+    assert len(parts(store) - before) == 1
+    assert before < parts(store)
+
+
 def test_two_at_a_time_do_not_touch_each_other_s(spark: SparkSession, store: Path) -> None:
     with parquet_of(spark, read_store(store)) as first:
         store_history(store, random_history("meanwhile", 60))
