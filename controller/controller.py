@@ -76,7 +76,7 @@ class Controller:
         wall_ms: Callable[[], int],
         channels: Callable[[Scope], Channels],
         report: Callable[[str, dict[str, object]], None],
-        knows: Knows,
+        knows: Knows | None = None,
     ) -> None:
         self._tasks = tasks
         self._client = client

@@ -143,7 +143,7 @@ class Reign:
         machine: ControllerMachine,
         channels: Channels,
         report: Callable[[str, dict[str, object]], None],
-        knows: Knows,
+        knows: Knows | None,
         settings: ControllerSettings,
     ) -> None:
         self._settings = settings
@@ -211,10 +211,11 @@ class Reign:
 
     def _tell_what_is_known(self) -> None:
         """Tell of the states that the machine takes for others than before."""
-        cluster = self._machine.cluster
+        cluster, knows = self._machine.cluster, self._knows
         changed, cluster.changed = cluster.changed, {}
-        for each in changed:
-            self._knows(self._elected.epoch, each, cluster.stored[each].leader_and_isr)
+        if knows is not None:
+            for each in changed:
+                knows(self._elected.epoch, each, cluster.stored[each].leader_and_isr)
 
     async def _carry_out(self, instruction: Instruction) -> Stimulus | None:
         found: Stimulus | None = None

@@ -442,7 +442,7 @@ class Broker:
             wall_ms=environment.clock.wall_ms,
             channels=lambda scope: BrokerChannels(environment.tasks, scope, deliver),
             report=self._controller_reported,
-            knows=self._controller_knows,
+            knows=None if self._observe is unobserved else self._controller_knows,
         )
         await self._controller.run()
 
