@@ -114,11 +114,20 @@ SWEEPS = (
             ("deletion", "0.8.2", {}, 3, 30),
             ("order", "2.1", {}, 6, 220),
             ("order", "2.1", {"fences_orders": "false"}, 3, 30),
+            ("deletion", "1.1", {"expires": "true"}, 6, 220),
+            ("deletion", "0.8.2", {"expires": "true"}, 3, 30),
+            ("reassignment", "2.1", {}, 6, 220),
+            ("reassignment", "1.1", {}, 3, 30),
+            ("reassignment", "0.8.2", {}, 3, 30),
+            ("election", "2.1", {}, 6, 220),
+            ("election", "1.1", {}, 3, 30),
+            ("election", "0.8.2", {}, 3, 30),
             ("failover", "2.1", {}, 6, 220),
             ("failover", "1.1", {}, 3, 30),
             ("failover", "0.8.2", {}, 3, 30),
         )
     ),
+    *(Sweep("idle-controller", BROKERS, {"keeps_reign": each}, simulated=220) for each in ("false", "true")),
     *(Sweep("mixed-versions", BROKERS, {"protocol": each}, simulated=220) for each in ("1.1", "2.7")),
     Sweep("duties", BROKERS, live=14, simulated=1000),
     *(Sweep("duties", BROKERS, {"duty": "delete-topic", "form": form}, simulated=220) for form in ("1.1", "0.8.2")),
@@ -132,6 +141,7 @@ SWEEPS = (
     ),
     Sweep("isr-per-partition", BROKERS, simulated=220),
     Sweep("placement", BROKERS, simulated=220),
+    Sweep("placement", BROKERS, {"racks": "3"}, simulated=220),
     Sweep("grow-only", BROKERS, simulated=220),
     *(
         Sweep("all-replicas-down", BROKERS, {"unclean": allowed, "wait_ms": "8000"}, live=3, simulated=30)

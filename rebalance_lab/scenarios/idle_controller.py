@@ -160,5 +160,6 @@ SCENARIO = Scenario(
     script=idle_controller,
     expects=expects,
     demands=demands,
+    claims=("E1",),
     real=real,
 )
