@@ -100,6 +100,10 @@ class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
 
 
+#: A controller that takes over reads one for each partition.
+_state = msgspec.json.Decoder(LeaderIsrAndControllerEpoch)
+
+
 class ControllerRegistration(msgspec.Struct, frozen=True, kw_only=True):
     """`/controller`, versions 1 and 2. `timestamp`: epoch ms as text."""
 
@@ -335,7 +339,10 @@ def read_assignment(topic: str, data: bytes) -> TopicAssignment:
 
 def read_state(topic: str, partition: int, data: bytes) -> LeaderIsrAndControllerEpoch:
     """Raises KafkaException, which names the path."""
-    return _read(LeaderIsrAndControllerEpoch, data, partition_state_path(topic, partition))
+    try:
+        return _state.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _unreadable(partition_state_path(topic, partition), data, error) from None
 
 
 def read_controller(data: bytes) -> ControllerRegistration:
@@ -409,4 +416,8 @@ def _read(kind: type[T], data: bytes, path: str) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise KafkaException(f"{path} holds {data[:200].decode(errors='replace')!r}: {error}") from None
+        raise _unreadable(path, data, error) from None
+
+
+def _unreadable(path: str, data: bytes, error: Exception) -> KafkaException:
+    return KafkaException(f"{path} holds {data[:200].decode(errors='replace')!r}: {error}")

@@ -1,4 +1,4 @@
-"""rack_spread: a broker that has not heard of it that two brokers have changed their racks."""
+"""P2: a broker that has not heard of it that two brokers have changed their racks."""
 
 from collections.abc import Mapping, Sequence
 from unittest.mock import patch
@@ -30,7 +30,7 @@ def false(seed: int) -> History:
 
 
 COUNTERFEIT = Counterfeit(
-    claim=None,
+    claim="P2",
     check="rack_spread",
     world="Brokers place by racks as Kafka does, but by those from before two brokers changed places: most partitions "
     "have a replica in each rack, and the leaders are even.",
