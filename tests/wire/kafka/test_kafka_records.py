@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import random
+from collections.abc import Callable
 from typing import Any
 
 import cramjam
@@ -31,6 +32,7 @@ from rebalance_lab.wire.kafka.records import (
     check_produced,
     check_records,
     place,
+    read_bounds,
     read_header,
     records,
     stamp,
@@ -142,6 +144,21 @@ def test_kafka_python_reads_and_writes_the_same(compression: Compression) -> Non
     assert plain(records(batch)) == list(RECORDS)
     if compression is Compression.NONE:  # else libraries may compress differently, and they write a leader epoch of 0
         assert batch[16:] == ours[16:]
+
+
+@given(data=st.binary(max_size=200), at=st.integers(0, 80))
+def test_the_bounds_of_a_batch_are_those_of_its_header(data: bytes, at: int) -> None:
+    def header_bounds() -> tuple[int, int]:
+        header = read_header(data, at)
+        return header.size, header.last_offset
+
+    def came_of(read: Callable[[], tuple[int, int]]) -> object:
+        try:
+            return read()
+        except InvalidBatch as error:
+            return str(error)
+
+    assert came_of(lambda: read_bounds(data, at)) == came_of(header_bounds)
 
 
 def test_sequence_numbers_wrap() -> None:
