@@ -4,7 +4,7 @@
 | --- | --- | --- | --- |
 | requests to ZooKeeper at once | one | ten | ten |
 | election | creates `/controller`, then raises the epoch | the same | both in one transaction |
-| epoch raised by another | goes on with the old (up to 1.0) | deletes `/controller`, whose it may be | not elected |
+| epoch raised by another | keeps the old one (up to 1.0) | deletes `/controller`, whose it may be | not elected |
 | its writes | without a condition on the epoch | the same | each but `/feature` with a check of `/controller_epoch` |
 | finds that it has a successor | goes on all the same | resigns | resigns |
 | its session expires | the event under way ends in the next session | the event ends at its next request | the same |

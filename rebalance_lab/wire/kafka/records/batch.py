@@ -133,8 +133,8 @@ def read_header(data: bytes | bytearray | memoryview, at: int = 0) -> BatchHeade
 
 
 def read_bounds(data: bytes, at: int) -> tuple[int, int]:
-    """The size and the last offset of the batch whose header begins at `at`, as `read_header` gives them, in a third of
-    the time. Raises InvalidBatch like that."""
+    """The size and the last offset of the batch whose header begins at `at`: those of `read_header`, in a third of its
+    time. Raises InvalidBatch as it does."""
     if len(data) - at < HEADER_BYTES or data[at + _MAGIC_AT] < MAGIC:
         header = read_header(data, at)
         return header.size, header.last_offset
