@@ -78,15 +78,13 @@ class RequestBatch:
 
     def all_lead_or_follow(self, brokers: Collection[int], partitions: Iterable[TopicPartition]) -> None:
         """As `lead_or_follow`, for the replicas of many partitions that are on these brokers. All have a leadership."""
-        topics, alike = self.cluster.topics, dict[tuple[int, ...], list[TopicPartition]]()
+        topics, leaderships, metadata = self.cluster.topics, self._leaderships, self._metadata
         for each in partitions:
-            alike.setdefault(topics[each.topic].replicas[each.partition], []).append(each)
-        for replicas, of_these in alike.items():
-            for broker in [each for each in replicas if each in brokers]:
-                known = self._leaderships.setdefault(broker, {})
-                known.update({**dict.fromkeys(of_these, False), **known})
-                self._metadata.update(dict.fromkeys(of_these))
-        if self._metadata:
+            for broker in topics[each.topic].replicas[each.partition]:
+                if broker in brokers:
+                    leaderships.setdefault(broker, {}).setdefault(each, False)
+                    metadata[each] = None
+        if metadata:
             self._informed.update(dict.fromkeys(self.cluster.brokers))
 
     def inform(self, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:

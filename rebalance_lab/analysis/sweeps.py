@@ -74,9 +74,13 @@ def run_and_store(
 
 
 def _waves(spark: SparkSession, given: Iterable[T]) -> Iterator[DataFrame]:
+    """Each has tasks for the cores that there are when it begins."""
     waiting = iter(given)
-    while wave := list(islice(waiting, (tasks := TASKS_PER_CORE * cores_of(spark)) * RUNS_PER_TASK)):
-        rows = [{"given": pickle.dumps(each)} for each in wave]
+    while True:
+        tasks = TASKS_PER_CORE * cores_of(spark)
+        rows = [{"given": pickle.dumps(each)} for each in islice(waiting, tasks * RUNS_PER_TASK)]
+        if not rows:
+            return
         yield table(spark, rows, _GIVEN).repartition(min(tasks, len(rows)))
 
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_lab.analysis import sweeps
+from rebalance_lab.analysis import session, sweeps
 from rebalance_lab.analysis.sweeps import run_on_spark
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PlanError
@@ -32,6 +33,16 @@ def test_everything_is_run_once_in_waves(spark: SparkSession, monkeypatch: pytes
     monkeypatch.setattr(sweeps, "RUNS_PER_TASK", 2)  # 8 tasks on 2 cores: waves of 16
     came = run_on_spark(spark, math.factorial, range(35))
     assert sorted(came) == sorted(map(math.factorial, range(35)))
+
+
+def test_waves_grow_as_the_executors_of_a_cluster_come(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(defaultParallelism=1)
+    monkeypatch.setitem(session._CONTEXTS, spark, context)
+    waves = sweeps._waves(spark, range(200))
+    assert next(waves).count() == 1 * 4 * 8
+    context.defaultParallelism = 3
+    assert next(waves).count() == 3 * 4 * 8
+    assert [wave.count() for wave in waves] == [200 - 32 - 96]
 
 
 def test_what_a_trial_raises_is_raised(spark: SparkSession, tmp_path: Path) -> None:
