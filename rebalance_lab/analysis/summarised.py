@@ -33,6 +33,7 @@ from rebalance_lab.analysis.results import (
     TrialOutcome,
     Verdict,
 )
+from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.store import Store
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.fits import cost_fits
@@ -60,6 +61,11 @@ _NAMES = StructType([column("trial", StringType())])
 
 FIT_ORDER = ("scenario", "world", "rules", "change", "measure", "model")
 SUMMARY_ORDER = ("scenario", "world", "rules", "control", "plant", "settings", "measure")
+
+#: Tasks that judge: so many for each core, or more if one would have more trials than this. What a lost executor was at
+#: is judged again.
+TASKS_PER_CORE = 4
+TRIALS_PER_TASK = 256
 
 #: What Spark says of a worker that ended, and what the lab says of its trial.
 _WORKER_ENDED = "Python worker exited unexpectedly"
@@ -95,14 +101,17 @@ def summarised(
 
 
 def places_of(spark: SparkSession, store: Store, trials: Sequence[str]) -> DataFrame:
-    """PLACES of some trials of a store."""
+    """PLACES of some trials of a store. Many are dealt to tasks of about equal numbers: by name, one task would have
+    all trials of a costly scenario."""
     base = store.path.resolve()
     columns = {
         "trial": list(trials),
         "folder": [_whole_path(base, store, store.folders[name]) for name in trials],
         "looks": [store.seen[name][0] for name in trials],
     }
-    return spark.createDataFrame(pa.table(columns, schema=arrow_schema(PLACES)), schema=PLACES)
+    places = spark.createDataFrame(pa.table(columns, schema=arrow_schema(PLACES)), schema=PLACES)
+    tasks = max(TASKS_PER_CORE * cores_of(spark), -(-len(trials) // TRIALS_PER_TASK))
+    return places.repartition(tasks) if len(trials) > tasks else places
 
 
 def _whole_path(base: Path, store: Store, folder: Path) -> str:

@@ -23,6 +23,10 @@ from rebalance_lab.history.intervals import REGISTERED, register_holdings
 
 Row = dict[str, Any]
 
+#: Rows that are in Python at once. They may be whole trials, and in a session of another origin a batch may have 10,000
+#: (`spark.sql.execution.arrow.maxRecordsPerBatch`).
+ROWS_AT_ONCE = 32
+
 _SETTLING_TASKS = 3
 _tasks = itertools.count()
 
@@ -34,11 +38,19 @@ def map_rows(frame: DataFrame, schema: StructType, rows: Callable[[Row], Iterabl
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker(driver)
-        arrow = arrow_schema(schema)
-        for batch in batches:  # of few rows (`session._BATCH_ROWS`)
-            yield pa.RecordBatch.from_pylist([found for row in batch.to_pylist() for found in rows(row)], schema=arrow)
+        yield from mapped(batches, arrow_schema(schema), rows)
 
     return frame.mapInArrow(work, schema)
+
+
+def mapped(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: Callable[[Row], Iterable[Row]]
+) -> Iterator[pa.RecordBatch]:
+    """In a worker: what `rows` returns for each row of these batches, of ROWS_AT_ONCE rows each time."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            given = batch.slice(start, ROWS_AT_ONCE).to_pylist()
+            yield pa.RecordBatch.from_pylist([found for row in given for found in rows(row)], schema=schema)
 
 
 def why_left_out(error: Exception, what: str) -> str:

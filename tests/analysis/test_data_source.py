@@ -4,17 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from stored_trials import random_history, store_history, trial
 
 from rebalance_lab.analysis.datasource import FORMAT, HistoryReader, HistorySource, read_events, register_histories
 from rebalance_lab.analysis.frames import rows_of
+from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.store import read_store
-from rebalance_lab.analysis.summarised import places_of
+from rebalance_lab.analysis.summarised import TASKS_PER_CORE, places_of
 from rebalance_lab.analysis.tables.schemas import EVENTS
 from rebalance_lab.analysis.tables.trial_results import judged_place
+from rebalance_lab.analysis.workers import ROWS_AT_ONCE, Row, mapped
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, load
 from rebalance_lab.history.scratch import Scratch
@@ -161,3 +165,33 @@ def test_a_trial_is_judged_where_its_folder_is(spark: SparkSession, tmp_path: Pa
         (row,) = rows_of(places_of(spark, read_store(path), ["linked"]))
         assert (row["trial"], row["folder"]) == ("linked", str(folder))
         assert judged_place(row)["why_left_out"] is None
+
+
+def test_many_trials_are_judged_in_tasks_of_about_equal_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    """By name, the trials of a costly scenario would all be in one task."""
+    for number in range(20):
+        store_history(tmp_path, History(trial(f"t{number:02}"), ()))
+    store = read_store(tmp_path)
+    tasks = TASKS_PER_CORE * cores_of(spark)
+    places = places_of(spark, store, list(store.folders))
+    sizes = [row["count"] for row in rows_of(places.groupBy(F.spark_partition_id()).count())]
+    assert len(sizes) == tasks < 20 == sum(sizes)
+    assert max(sizes) - min(sizes) <= cores_of(spark)  # each of the parts that Spark begins with is dealt evenly
+    few = places_of(spark, store, list(store.folders)[:tasks])
+    assert "Exchange" not in few._jdf.queryExecution().executedPlan().toString()
+
+
+def test_few_rows_are_in_python_at_once() -> None:
+    """Also in a session whose batches are large: a row may be a whole trial."""
+    seen = []
+
+    def twice(row: Row) -> list[Row]:
+        seen.append(row["number"])
+        return [row, row]
+
+    batch = pa.RecordBatch.from_pydict({"number": list(range(2 * ROWS_AT_ONCE + 1))})
+    found = mapped([batch], batch.schema, twice)
+    assert next(found).num_rows == 2 * ROWS_AT_ONCE
+    assert len(seen) == ROWS_AT_ONCE
+    assert [each.num_rows for each in found] == [2 * ROWS_AT_ONCE, 2]
+    assert seen == list(range(2 * ROWS_AT_ONCE + 1))
