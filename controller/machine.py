@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import singledispatchmethod
+from functools import cache, singledispatchmethod
 
 from controller.cluster import Cluster, LiveBroker, Replica
 from controller.deletions import Deletions
@@ -116,8 +116,7 @@ class ControllerMachine:
         if not self._orders_first:
             batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
-        for topic in cluster.topics:
-            self._take_over(topic)
+        self._take_over()
         out += self._replicas_online(cluster.brokers)
         out += self._elections.elect()
         if self._isr_removals.any_dead():
@@ -137,30 +136,32 @@ class ControllerMachine:
         batch.inform(self.cluster.brokers, self.cluster.stored)
         return list(batch.requests())
 
-    def _take_over(self, name: str) -> None:
-        """The states of a topic's partitions and replicas, as a controller finds them."""
-        cluster, topic = self.cluster, self.cluster.topics[name]
-        online = dict.fromkeys(cluster.brokers, ReplicaState.ONLINE)
-        lost = ReplicaState.DELETION_INELIGIBLE if name in cluster.deleting else ReplicaState.OFFLINE
-        for partition in cluster.partitions(name):
-            stored = cluster.stored.get(partition)
-            if stored is None:
-                state = PartitionState.NEW
-            else:
-                state = PartitionState.ONLINE if stored.leader_and_isr.leader in online else PartitionState.OFFLINE
-            cluster.states[partition] = state
-            replicas = topic.replicas[partition.partition]
-            cluster.replica_states[partition] = {each: online.get(each, lost) for each in replicas}
-        cluster.reassigning |= {TopicPartition(name, each) for each in topic.reassigned}
+    def _take_over(self) -> None:
+        """The states of all partitions and replicas, as a controller finds them."""
+        cluster, live = self.cluster, self.cluster.brokers
+        new, online, offline = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
+
+        @cache  # many partitions have their replicas on the same brokers
+        def of_replicas(replicas: tuple[int, ...], lost: ReplicaState) -> dict[int, ReplicaState]:
+            return {each: ReplicaState.ONLINE if each in live else lost for each in replicas}
+
+        for name, topic in cluster.topics.items():
+            lost = ReplicaState.DELETION_INELIGIBLE if name in cluster.deleting else ReplicaState.OFFLINE
+            for partition in cluster.partitions(name):
+                stored = cluster.stored.get(partition)
+                if stored is None:
+                    cluster.states[partition] = new
+                else:
+                    cluster.states[partition] = online if stored.leader_and_isr.leader in live else offline
+                cluster.replica_states[partition] = of_replicas(topic.replicas[partition.partition], lost).copy()
+            cluster.reassigning |= {TopicPartition(name, each) for each in topic.reassigned}
 
     def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:
         """Send brokers the leadership of all their replicas. What has no live leader is sent once it has one: a broker
         that bounced would lead again in the epoch that its death has ended."""
         batch = self._batch()
-        states = self.cluster.states
-        batch.all_lead_or_follow(
-            brokers, [each for each in self.cluster.stored if states[each] is PartitionState.ONLINE]
-        )
+        states, online = self.cluster.states, PartitionState.ONLINE
+        batch.all_lead_or_follow(brokers, [each for each in self.cluster.stored if states[each] is online])
         return list(batch.requests())
 
     # -- brokers ----------------------------------------------------------------------------

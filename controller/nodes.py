@@ -101,13 +101,14 @@ def read_topic(assignment: TopicAssignment) -> Topic:
     return Topic(
         assignment.replicas,
         bytes(16) if assignment.topic_id is None else topic_id_bytes(assignment.topic_id),
-        {int(each): its for each, its in assignment.adding_replicas.items()},
-        {int(each): its for each, its in assignment.removing_replicas.items()},
+        assignment.adding_replicas,
+        assignment.removing_replicas,
     )
 
 
 def read_stored(partition: TopicPartition, node: Node) -> Stored:
     """Raises KafkaException."""
-    state = read_state(*partition, node.data)
-    leadership = LeaderAndIsr(state.leader, state.leader_epoch, state.isr, recovering=bool(state.leader_recovery_state))
+    topic, number = partition
+    state = read_state(topic, number, node.data)
+    leadership = LeaderAndIsr(state.leader, state.leader_epoch, state.isr, recovering=state.leader_recovery_state != 0)
     return Stored(leadership, state.controller_epoch, node.stat.version)

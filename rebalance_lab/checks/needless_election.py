@@ -275,7 +275,7 @@ def _under_way(history: History) -> dict[Place, list[Period]]:
 
 def _changes_replicas(place: Place, event: Event) -> bool:
     found = read_assignment(place.topic, str(event.of("data")).encode())
-    return str(place.partition) in {*found.adding_replicas, *found.removing_replicas}
+    return place.partition in {*found.adding_replicas, *found.removing_replicas}
 
 
 CHECK = Check(

@@ -7,7 +7,6 @@ leniently, is in `wire.payloads`.
 
 from __future__ import annotations
 
-import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -37,9 +36,9 @@ PLAINTEXT = "PLAINTEXT"
 
 T = TypeVar("T")
 
-_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65535)]
 Level = Annotated[int, msgspec.Meta(ge=1, le=2**15 - 1)]
@@ -70,20 +69,20 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """A topic's `/brokers/topics/<topic>`, versions 1 to 3.
 
-    `partitions`: partition (as text) -> ids of the brokers that hold it, the preferred leader first. `topic_id`: from
-    version 3 on, as `topic_id_text` writes it.
+    `partitions`: partition -> ids of the brokers that hold it, the preferred leader first. `topic_id`: from version 3
+    on, as `topic_id_text` writes it.
     """
 
     version: int
-    partitions: dict[str, tuple[Id, ...]]
-    adding_replicas: dict[str, tuple[Id, ...]] = msgspec.field(default_factory=dict)
-    removing_replicas: dict[str, tuple[Id, ...]] = msgspec.field(default_factory=dict)
+    partitions: dict[Partition, tuple[Id, ...]]
+    adding_replicas: dict[Partition, tuple[Id, ...]] = msgspec.field(default_factory=dict)
+    removing_replicas: dict[Partition, tuple[Id, ...]] = msgspec.field(default_factory=dict)
     topic_id: str | None = None
 
     @property
     def replicas(self) -> dict[int, tuple[int, ...]]:
         """Partition -> its brokers, partitions ascending."""
-        return {each: self.partitions[str(each)] for each in sorted(map(int, self.partitions))}
+        return dict(sorted(self.partitions.items()))
 
 
 class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,8 +232,8 @@ def assignment_payload(
     return msgspec.json.encode(fields | {"version": 2 if topic_id is None else 3})
 
 
-def _by_number(replicas: Mapping[int, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-    return {str(each): tuple(replicas[each]) for each in sorted(replicas)}
+def _by_number(replicas: Mapping[int, Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    return {each: tuple(replicas[each]) for each in sorted(replicas)}
 
 
 def topic_id_text(topic_id: bytes) -> str:
@@ -328,13 +327,8 @@ def read_registration(broker_id: int, data: bytes) -> Registration:
 
 @lru_cache(maxsize=1 << 10)
 def read_assignment(topic: str, data: bytes) -> TopicAssignment:
-    """Raises KafkaException, which names the path, also if a partition is not a number."""
-    path = topic_path(topic)
-    assignment = _read(TopicAssignment, data, path)
-    wrong = [each for each in assignment.partitions if not _PARTITION.fullmatch(each)]
-    if wrong:
-        raise KafkaException(f"{path}: partition {wrong[0]!r} is not a number as Kafka writes it")
-    return assignment
+    """Raises KafkaException, which names the path, also if a partition is not a number as Kafka writes it."""
+    return _read(TopicAssignment, data, topic_path(topic))
 
 
 def read_state(topic: str, partition: int, data: bytes) -> LeaderIsrAndControllerEpoch:

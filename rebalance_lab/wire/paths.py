@@ -35,7 +35,7 @@ def topic_path(topic: str) -> str:
 
 def partition_state_path(topic: str, partition: int) -> str:
     """`/brokers/topics/<topic>/partitions/<partition>/state`."""
-    return f"{topic_path(topic)}/partitions/{partition}/state"
+    return f"{BROKER_TOPICS}/{topic}/partitions/{partition}/state"
 
 
 def partition_of_state(path: str) -> tuple[str, int] | None:

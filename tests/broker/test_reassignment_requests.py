@@ -166,8 +166,8 @@ def test_a_dead_target_is_waited_for() -> None:
         found = await stage.assignment()
         assert (found.replicas[0], found.adding_replicas, found.removing_replicas) == (
             (3, 4, 1, 2),
-            {"0": (3, 4)},
-            {"0": (1, 2)},
+            {0: (3, 4)},
+            {0: (1, 2)},
         )
         assert await stage.listed() == {("t", 0): ((3, 4, 1, 2), (3, 4), (1, 2))}
         other = (ListPartitionReassignmentsTopics(name="t", partition_indexes=(1,)),)

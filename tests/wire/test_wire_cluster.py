@@ -81,7 +81,7 @@ def test_what_3_9_1_wrote_is_read() -> None:
     assert cluster.read_features(LEVELS) == cluster.FinalizedFeatures(enabled=True, levels={"f": 3})
     assert cluster.read_reassignment(REASSIGNMENT) == {("t", 0): (3, 4), ("u", 1): (1,)}
     moving = cluster.read_assignment("t", REASSIGNED)
-    assert (moving.adding_replicas, moving.removing_replicas) == ({"0": (3, 4)}, {"0": (1, 2)})
+    assert (moving.adding_replicas, moving.removing_replicas) == ({0: (3, 4)}, {0: (1, 2)})
     assert cluster.read_cluster_id(CLUSTER_ID) == "AL-91ETTSFaJuS4jN_MpLQ"
 
 
@@ -119,6 +119,12 @@ def test_older_forms_are_read() -> None:
     assert cluster.read_controller(b"3").brokerid == 3
 
 
+@pytest.mark.parametrize("partition", ["01", "-1", "x", "", "1.0", "9999999999"])
+def test_a_partition_that_is_not_a_number_as_kafka_writes_it(partition: str) -> None:
+    with pytest.raises(KafkaException, match=r"/brokers/topics/t.*key"):
+        cluster.read_assignment("t", f'{{"version":1,"partitions":{{"{partition}":[1]}}}}'.encode())
+
+
 def test_a_broker_without_a_plaintext_endpoint_has_no_address() -> None:
     """Such a broker of 3.9 writes `"host":null,"port":-1`."""
     payload = b'{"version":5,"host":null,"port":-1,"endpoints":["SSL://h:9093"],"timestamp":"1"}'
@@ -137,7 +143,7 @@ def test_registrations_that_nobody_writes(version: int, rack: str | None) -> Non
         (lambda data: cluster.read_registration(4, data), b"{", r"/brokers/ids/4 holds '\{'"),
         (lambda data: cluster.read_registration(4, data), b'{"version":1,"host":"h"}', "port"),
         (lambda data: cluster.read_registration(4, data), b'{"version":1,"host":"h","port":70000}', "65535"),
-        (lambda data: cluster.read_assignment("t", data), b'{"version":1,"partitions":{"x":[1]}}', "partition 'x'"),
+        (lambda data: cluster.read_assignment("t", data), b'{"version":1,"partitions":{"x":[1]}}', "key"),
         (
             lambda data: cluster.read_assignment("t", data),
             b'{"version":1,"partitions":{"0":[-1]}}',

@@ -30,12 +30,13 @@ def at_server(chroot: Chroot, operations: Sequence[Part]) -> tuple[Part, ...]:
     """The operations with the server's paths."""
     if not chroot.prefix:
         return tuple(operations)
-    return tuple([_at_server(chroot, each) for each in operations])
-
-
-def _at_server(chroot: Chroot, operation: Part) -> Part:
-    path = chroot.to_server(operation.path)
-    return type(operation)(path) if isinstance(operation, GetRead) else replace(operation, path=path)
+    to_server = chroot.to_server
+    return tuple(
+        [
+            type(each)(to_server(each.path)) if isinstance(each, GetRead) else replace(each, path=to_server(each.path))
+            for each in operations
+        ]
+    )
 
 
 def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> errors.ZooKeeperError:
@@ -52,7 +53,7 @@ def value(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> 
     """The value of the reply: created paths are the client's own, and codes of single reads are errors."""
     if request.reads:
         found = cast(tuple[Found, ...], answer.value)
-        if not any(isinstance(each, int) for each in found):
+        if int not in set(map(type, found)):
             return found
         both = zip(request.reads, found, strict=True)
         return tuple([_read(chroot, read, each, answer.zxid, session_id) for read, each in both])

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NoReturn, assert_never
 
 from kazoo.protocol import serialization as wire
@@ -62,8 +63,6 @@ _unpack_int = wire.int_struct.unpack_from
 _unpack_stat = wire.stat_struct.unpack_from
 STAT_BYTES: int = wire.stat_struct.size
 
-#: A znode in an answer, without its data.
-_NODE_BYTES = FRAME_LENGTH_BYTES + STAT_BYTES
 _request_header = struct.Struct("!iii")
 _REQUEST_HEADER_BYTES = 8  # xid and opcode
 
@@ -77,6 +76,8 @@ _GET_CHILDREN: int = wire.GetChildren.type
 _ERROR = -1
 
 _part_header = wire.multiheader_struct
+#: The header of the result of a read, and the length of the znode's data.
+_node_header = struct.Struct("!i?ii")
 _END: bytes = _part_header.pack(_ERROR, True, -1)
 #: The header of one read, and the length of its path.
 _read_header = struct.Struct("!i?ii").pack
@@ -189,15 +190,22 @@ def _reads(reads: Sequence[ReadOperation]) -> bytes:
 
 def in_requests(reads: Sequence[ReadOperation], prefix: str = "") -> Iterator[Sequence[ReadOperation]]:
     """The reads in as few requests as their limits allow, in order; at least one request. `prefix`: the chroot."""
-    begin = size = 0
+    begin = 0
     fixed = _part_header.size + 5 + len(prefix.encode())
-    for index, read in enumerate(reads):
-        length = len(read.path.encode()) + fixed
-        if index - begin >= READS_PER_REQUEST or (size and size + length > READ_REQUEST_LIMIT_BYTES):
-            yield reads[begin:index]
-            begin, size = index, 0
-        size += length
-    yield reads[begin:]
+    while True:
+        part = reads[begin : begin + READS_PER_REQUEST]
+        if len("".join([read.path for read in part]).encode()) + fixed * len(part) > READ_REQUEST_LIMIT_BYTES:
+            part = part[: _fitting(part, fixed)]
+        yield part
+        begin += len(part)
+        if begin >= len(reads):
+            return
+
+
+def _fitting(reads: Sequence[ReadOperation], fixed: int) -> int:
+    """How many of the first reads fit into one request; one read alone always does."""
+    sizes = accumulate(len(read.path.encode()) + fixed for read in reads)
+    return max(1, sum(size <= READ_REQUEST_LIMIT_BYTES for size in sizes))
 
 
 # -- answers ------------------------------------------------------------------------------------
@@ -240,11 +248,13 @@ def read_value(request: Request, buffer: bytes, offset: int, end: int) -> Value:
             return Children(names, read_stat(buffer, offset, end))
         case Operation.MULTI:
             results = _read_results(buffer, offset, end, len(request.writes))
-            if any(isinstance(each, Failed) for each in results):
+            if Failed in set(map(type, results)):
                 return _refusal(results)
             return tuple(results)  # type: ignore[return-value]  # none of them failed
         case Operation.MULTI_READ:
             results = _read_results(buffer, offset, end, len(request.reads))
+            if Failed not in set(map(type, results)):
+                return tuple(results)  # type: ignore[return-value]  # as above
             return tuple([each.code if isinstance(each, Failed) else each for each in results])  # type: ignore[return-value]
         case _:
             return None
@@ -324,21 +334,26 @@ Result = str | Stat | Node | tuple[str, ...] | Failed | None
 def _read_results(buffer: bytes, offset: int, end: int, count: int) -> list[Result]:
     """Raises ProtocolViolation: cut short, of an unknown type, or not `count` of them."""
     results: list[Result] = []
-    header, header_bytes = _part_header.unpack_from, _part_header.size
+    last = end - _node_header.size - STAT_BYTES  # a znode's result cannot begin behind it
     while True:
-        if end - offset < header_bytes:
+        if offset <= last:  # most results by far are znodes: a controller reads the states of all partitions so
+            kind, done, _, length = _node_header.unpack_from(buffer, offset)
+            if kind == _GET_DATA and not done:
+                begin = offset + _node_header.size
+                offset = begin + length if length > 0 else begin
+                if end - offset < STAT_BYTES:
+                    short(offset, end)
+                results.append(Node(buffer[begin:offset], Stat(*_unpack_stat(buffer, offset))))
+                offset += STAT_BYTES
+                continue
+        if end - offset < _part_header.size:
             short(offset, end)
-        kind, done, _ = header(buffer, offset)
-        offset += header_bytes
+        kind, done, _ = _part_header.unpack_from(buffer, offset)
+        offset += _part_header.size
         if done:
             break
-        if kind == _GET_DATA:  # most results by far: a controller reads the states of all partitions so
-            node = read_node(buffer, offset, end)
-            results.append(node)
-            offset += _NODE_BYTES + len(node.data)
-        else:
-            result, offset = _read_result(kind, buffer, offset, end)
-            results.append(result)
+        result, offset = _read_result(kind, buffer, offset, end)
+        results.append(result)
     if len(results) != count:
         raise ProtocolViolation(f"{len(results)} results for {count} operations in one request")
     return results
@@ -358,6 +373,8 @@ def _read_result(kind: int, buffer: bytes, offset: int, end: int) -> tuple[Resul
         return None, offset
     if kind == _GET_CHILDREN:
         return read_names(buffer, offset, end)
+    if kind == _GET_DATA:
+        short(offset, end)  # `_read_results` has read those that are whole
     raise ProtocolViolation(f"a result of type {kind} in the answer to a multi")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 DEFAULT_PORT = 2181
@@ -38,6 +39,10 @@ class Chroot:
         """Whether a path can be sent. The wire has no empty string: the server would take it for
         null. And behind a chroot a path without its slash would name another znode."""
         return path.startswith("/") if self.prefix else bool(path)
+
+    def takes_all(self, paths: Collection[str]) -> bool:
+        """Whether all of these paths can be sent."""
+        return {path[:1] for path in paths} <= {"/"} if self.prefix else "" not in paths
 
     def to_server(self, path: str) -> str:
         """The path as the server knows it."""
