@@ -1,7 +1,8 @@
 """C2, C3, C7: an election of the controller has two winners, or none (claim E1).
 
 Each creation of `/controller` must raise `/controller_epoch` by exactly one in the same transaction, or by a write of
-its own in the forms before 2.1, and nothing else may change that number. If brokers of those forms are taken down, one
+its own in the forms before 2.1, and nothing else may change that number. That write must come while the znode is there:
+a broker that raises the epoch later is obeyed instead of its successor. If brokers of those forms are taken down, one
 may end between the two writes, so an election after the trial has begun to close needs no epoch. The znode must name
 the broker whose session created it. A broker that believes that it is the controller must have won the election of its
 epoch, in the session that it has at that moment, and not believe it earlier: so no epoch has two controllers, and no
@@ -79,6 +80,11 @@ def _epochs(history: History, found: list[Election]) -> list[Wrong]:
         (f"broker {each.broker_id} became the controller without an epoch of its own", (each.created,))
         for each in without
     ]
+    for each in found:
+        raised, ended = each.raised, each.ended
+        if raised is not None and ended is not None and (raised.zxid or 0) > (ended.zxid or 0):
+            why = f"{each.winner} raised the controller epoch to {raised.of('data')} after its /controller had gone"
+            wrong.append((why, (ended, raised)))
     return wrong
 
 

@@ -11,6 +11,8 @@ controller of 0.8.2 that finds another one's `/controller` does not resign eithe
   on to others.
 - `order`: to tell a broker to delete its replica of that topic.
 - `election`: to raise the controller epoch, after it had created `/controller` (up to 2.0), or with it (from 2.1 on).
+- `epoch`: to read the controller epoch, which it raises then. Up to 2.0 it has created `/controller` before, so it
+  raises the epoch of its successor: brokers obey the zombie, and refuse the controller.
 - `failover`: to load the cluster after its election. That fails, so it gives up.
 - `rebalance`: to read which topics are to be deleted, while its look for leaders out of place waits. If its session
   ends, a controller of 0.8.2 waits for that look with the lock that the look needs, and never resigns. Nor does its
@@ -87,6 +89,7 @@ class Moment(StrEnum):
     REASSIGNMENT = "reassignment"
     ORDER = "order"
     ELECTION = "election"
+    EPOCH = "epoch"
     FAILOVER = "failover"
     REBALANCE = "rebalance"
 
@@ -229,6 +232,26 @@ async def _election(lab: ReplicationLab) -> None:
     await _elected(lab, Order(_heir(lab), before="set /controller_epoch", holds=True))
 
 
+async def _epoch(lab: ReplicationLab) -> None:
+    """Once the zombie has done what it does, a topic is created. Where brokers do not obey the controller, an operator
+    has another one elected after some time."""
+    heir = _heir(lab)
+    zombie = next(each for each in lab.brokers if number_of(each.actor) == heir)
+    before = lab.reign(zombie)
+    await _elected(lab, Order(heir, before="get /controller_epoch", holds=True))
+    if _is_late(lab.plan):
+        await lab.until(lambda: lab.reign(zombie) > before, "the epoch of the zombie")
+        if not _stays(lab.plan):
+            await lab.until(lambda: lab.resigned(zombie), "the resignation of the zombie")
+    replicas = [number_of(each.actor) for each in lab.brokers[:2]]
+    await lab.create(TOPIC_AGAIN, {0: replicas})
+    if _is_late(lab.plan):
+        await lab.sleep_ms(STAYS_MS)
+        lab.phase("an operator has another controller elected")
+        await lab.depose()
+    await lab.all_in_sync(TOPIC_AGAIN, replicas)
+
+
 async def _failover(lab: ReplicationLab) -> None:
     await _elected(lab, Order(_heir(lab), before="children /brokers/topics", holds=True, fails=True))
 
@@ -311,6 +334,7 @@ _MOMENTS: Mapping[Moment, Callable[[ReplicationLab], Awaitable[None]]] = {
     Moment.REASSIGNMENT: _reassignment,
     Moment.ORDER: _order,
     Moment.ELECTION: _election,
+    Moment.EPOCH: _epoch,
     Moment.FAILOVER: _failover,
     Moment.REBALANCE: _rebalance,
 }
@@ -346,6 +370,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
             found |= {"one_winner": None, "stale_order": None, "two_controllers": Outcome.VIOLATED}
         case Moment.ELECTION if form is ControllerForm.V1_1:
             found |= {"two_controllers": Outcome.VIOLATED, "deposed_successor": Outcome.VIOLATED}
+        case Moment.EPOCH if not form.in_one_transaction:
+            found |= {"two_controllers": Outcome.VIOLATED, "stale_controller": Outcome.VIOLATED}
         case Moment.FAILOVER if unfenced:
             found["deposed_successor"] = Outcome.VIOLATED
         case Moment.REBALANCE if _is_stuck(plan):
@@ -357,6 +383,12 @@ def _stays(plan: Plan) -> bool:
     """Whether the zombie does not resign when it finds its successor."""
     stays = not ControllerForm(plan.text("form")).resigns_to_a_successor
     return stays and not plan.switch("expires") and not plan.control
+
+
+def _is_late(plan: Plan) -> bool:
+    """Whether the zombie raises the epoch after its successor."""
+    late = Moment(plan.text("moment")) is Moment.EPOCH and not plan.control
+    return late and not ControllerForm(plan.text("form")).in_one_transaction
 
 
 def _is_stuck(plan: Plan) -> bool:
@@ -371,7 +403,7 @@ def _of_one_that_stays(plan: Plan, moment: Moment) -> dict[str, Outcome | None]:
     then, and so is known to be in touch."""
     if not _stays(plan):
         return {}
-    if moment is Moment.ELECTION:  # several brokers may be elected and stay, or none
+    if moment in (Moment.ELECTION, Moment.EPOCH):  # several brokers may be elected and stay, or none
         return {"handover": None}
     if moment is Moment.FAILOVER:
         return {"handover": None, "two_controllers": None}

@@ -57,6 +57,8 @@ SETTINGS = {
     ("E3", "after its session, 1.1"): {"expires": "true", "form": "1.1"},
     ("E3", "an election in two steps, 1.1 and 0.8.2"): {"moment": "election", "form": "1.1"},
     ("E3", "an election in one transaction, 2.1"): {"moment": "election"},
+    ("E3", "an epoch read late, 1.1 and 0.8.2"): {"moment": "epoch", "form": "1.1"},
+    ("E3", "an epoch read late, 2.1"): {"moment": "epoch"},
     ("E4", "deletion, 1.1 and 0.8.2"): {"duty": "delete-topic", "form": "1.1", "kill_at": "21"},
     ("E4", "two releases, and a protocol that both know"): {"protocol": "1.1"},
     ("E4", "reassignment"): {"duty": "reassign-partitions", "kill_at": "50"},

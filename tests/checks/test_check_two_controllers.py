@@ -131,6 +131,27 @@ def test_an_older_form_needs_an_epoch_before_the_trial_closes() -> None:
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (created,))
 
 
+@pytest.mark.parametrize(("late", "outcome"), [(False, Outcome.CLEAN), (True, Outcome.VIOLATED)])
+def test_an_epoch_that_is_raised_when_the_znode_has_gone(late: bool, outcome: Outcome) -> None:
+    """The older forms raise it by a write of its own, and do not ask whether the znode is still there."""
+    story = Elections(form="1.1")
+    story.won(10, 1, None)
+    if not late:
+        story.raised(12, 1, 1)
+        story.believes(13, 1, 1)
+        story.resigns(21, 1)
+    story.went(20, 1)
+    story.won(30, 2, None)
+    story.raised(32, 2, 1 if late else 2)
+    story.believes(33, 2, 1 if late else 2)
+    if late:
+        story.raised(40, 1, 2)
+        story.believes(41, 1, 2)
+    finding = story.found()
+    assert finding.outcome is outcome
+    assert not late or "after its /controller had gone" in finding.why
+
+
 def test_an_epoch_without_an_election() -> None:
     story = Elections()
     story.won(10, 1, 1)

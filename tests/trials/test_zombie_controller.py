@@ -12,7 +12,7 @@ from controller.forms import ControllerForm
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History, load
-from rebalance_lab.history.replicas import CONTROLS_NO_MORE
+from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 from rebalance_lab.history.views import events_of
 from rebalance_lab.scenarios.zombie_controller import TOPIC_AGAIN, Moment
 from rebalance_lab.trials import api
@@ -72,6 +72,18 @@ def test_without_a_fence_it_finishes_a_reassignment_that_is_over(form: Controlle
     assert replicas[-1] == (second, third)
     assert replicas[-2][0] == third
     assert set(replicas[-2]) != {second, third}
+
+
+@pytest.mark.parametrize("form", OLD)
+def test_a_zombie_that_reads_the_epoch_late_raises_that_of_its_successor(form: ControllerForm) -> None:
+    history = play(Moment.EPOCH, form)
+    found = judge(history)
+    assert "after its /controller had gone" in found["two_controllers"].why
+    assert found["stale_controller"].outcome is Outcome.VIOLATED
+    reigns = [(event.actor, int(str(event.of("epoch")))) for event in events_of(history, CONTROLS)]
+    (zombie,) = {event.of("target") for event in events_of(history, Kind.FAULT_BIT) if event.of("fault") == "pause"}
+    (late,) = [epoch for actor, epoch in reigns if actor == zombie][:1]
+    assert any(actor != zombie and epoch == late - 1 for actor, epoch in reigns)
 
 
 @pytest.mark.parametrize("moment", [Moment.DELETION, Moment.REASSIGNMENT])

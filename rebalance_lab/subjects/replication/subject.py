@@ -399,6 +399,15 @@ class ReplicationLab(OutsideLab):
         assert found is not None
         return found
 
+    def reign(self, broker: BrokerNode) -> int:
+        """The last controller epoch in which a broker believed that it controls; 0 if there was none."""
+        return self._replicas.reigned.get(broker.actor, 0)
+
+    def resigned(self, broker: BrokerNode) -> bool:
+        """Whether a broker has believed that it controls, and does no more."""
+        seen = self._replicas
+        return seen.resigned.get(broker.actor) == seen.reigned.get(broker.actor, 0)
+
     def cuts(self, broker: BrokerNode) -> int:
         """How often a broker has cut its log as a follower."""
         return self._replicas.cuts[broker.actor]

@@ -11,7 +11,16 @@ from rebalance_lab.history.duties import LOOK
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.keyed import CONSUME_KEYED, KEYED, RESIZE
 from rebalance_lab.history.reads import MOVED, POLLED, position_after
-from rebalance_lab.history.replicas import APPENDED, CONTROLS, FOLLOWS, LEADS, READ_REPLICA, REPLICA_ENDED, TRUNCATED
+from rebalance_lab.history.replicas import (
+    APPENDED,
+    CONTROLS,
+    CONTROLS_NO_MORE,
+    FOLLOWS,
+    LEADS,
+    READ_REPLICA,
+    REPLICA_ENDED,
+    TRUNCATED,
+)
 from rebalance_lab.history.writes import PRODUCE, REPORTED
 from rebalance_lab.subjects.broker_log.subject import TOPIC, LogTracker
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
@@ -28,14 +37,15 @@ class ReplicationTracker(LogTracker):
     brokers have created or refused, and follows the controller, the assignment, the state znode and what brokers
     believe. `largest_batch`: the most records that a leader has written at once. `roles`: (broker, topic, partition) ->
     the leader epoch in which it leads or follows. `led`: broker -> the last leader epoch in which it believed that it
-    leads. `reigns`: of controllers, so far; `believed`: those that began as a broker knows. `appended_us`: broker ->
-    when it has written its last batch as a leader. `linked_us`: (node, peer) -> when the node's process has last cut,
-    slowed or healed its link to the peer. `writing`: whether a client waits for the answer to a write; `unanswered`:
-    writes whose outcome the client does not know. `resizes_answered`: requests for another number of partitions, and
-    whether the topic with keys was read. `counting`, `halted`: what brokers have reported of the operations of their
-    controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of an inspector that it has
-    ended, and when that began. `states`: of all partitions, by their paths. `position`: of the reader that reads along;
-    `moves`: how often it was moved."""
+    leads. `reigns`: of controllers, so far; `believed`: those that began as a broker knows; `reigned`: broker -> the
+    last controller epoch in which it believed that it controls; `resigned`: broker -> the last one, when it no longer
+    did. `appended_us`: broker -> when it has written its last batch as a leader. `linked_us`: (node, peer) -> when the
+    node's process has last cut, slowed or healed its link to the peer. `writing`: whether a client waits for the answer
+    to a write; `unanswered`: writes whose outcome the client does not know. `resizes_answered`: requests for another
+    number of partitions, and whether the topic with keys was read. `counting`, `halted`: what brokers have reported of
+    the operations of their controllers (`broker.halting`), and `operations`, how many of them. `look`: the last one of
+    an inspector that it has ended, and when that began. `states`: of all partitions, by their paths. `position`: of the
+    reader that reads along; `moves`: how often it was moved."""
 
     replicas_read: set[int] = field(default_factory=set)
     largest_batch: int = 0
@@ -62,6 +72,8 @@ class ReplicationTracker(LogTracker):
     controller: int | None = None
     reigns: int = 0
     believed: int = 0
+    reigned: dict[str, int] = field(default_factory=dict)
+    resigned: dict[str, int] = field(default_factory=dict)
     assigned: tuple[int, ...] = ()
     state: LeaderIsrAndControllerEpoch | None = None
 
@@ -116,6 +128,9 @@ class ReplicationTracker(LogTracker):
             self.led[event.actor] = int(str(event.of("leader_epoch")))
         elif event.kind is CONTROLS:
             self.believed += 1
+            self.reigned[event.actor] = int(str(event.of("epoch")))
+        elif event.kind is CONTROLS_NO_MORE:
+            self.resigned[event.actor] = self.reigned[event.actor]
         elif event.kind is FOLLOWS:
             self.followed[event.actor] = int(str(event.of("leader")))
         elif event.kind is REPORTED and event.of("event") in halting.REPORTS:
