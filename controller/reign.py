@@ -404,7 +404,7 @@ class Reign:
 
     async def _nodes_of(self, partitions: Sequence[TopicPartition]) -> Iterator[tuple[TopicPartition, Node]]:
         """The state znodes that are there."""
-        state_paths = [partition_state_path(*each) for each in partitions]
+        state_paths = [partition_state_path(topic, number) for topic, number in partitions]
         if not self._settings.form.reads_together:
             return those_there(partitions, await self._client.ask_all([get(each) for each in state_paths]))
         return those_read(partitions, await self._client.read_together(state_paths))
