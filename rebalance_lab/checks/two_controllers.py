@@ -2,13 +2,14 @@
 
 Each creation of `/controller` must raise `/controller_epoch` by exactly one in the same transaction, or by a write of
 its own in the forms before 2.1, and nothing else may change that number. That write must come while the znode is there:
-a broker that raises the epoch later is obeyed instead of its successor. If brokers of those forms are taken down, one
-may end between the two writes, so an election after the trial has begun to close needs no epoch. The znode must name
-the broker whose session created it. A broker that believes that it is the controller must have won the election of its
-epoch, in the session that it has at that moment, and not believe it earlier: so no epoch has two controllers, and no
-broker takes the znode of another, or of its own former session, for its own (KAFKA-4229). A winner that is in touch
-with ZooKeeper for `LEAST_US`, or goes on for `ANSWERED_US` after the answer to its request, must come to believe it.
-Only the time before the trial began to close counts: a broker that is being taken down may still win an election.
+a broker that raises the epoch later has a higher one than its successor, and brokers that hear of it obey no other. If
+brokers of those forms are taken down, one may end between the two writes, so an election after the trial has begun to
+close needs no epoch. The znode must name the broker whose session created it. A broker that believes that it is the
+controller must have won the election of its epoch, in the session that it has at that moment, and not believe it
+earlier: so no epoch has two controllers, and no broker takes the znode of another, or of its own former session, for
+its own (KAFKA-4229). A winner that is in touch with ZooKeeper for `LEAST_US`, or goes on for `ANSWERED_US` after the
+answer to its request, must come to believe it. Only the time before the trial began to close counts: a broker that is
+being taken down may still win an election.
 
 At rest the broker that has won the last election controls, and no other believes that it does. Looked at then are
 registered brokers that have been in touch with ZooKeeper for `LEAST_US`, as a paused controller cannot know that it was

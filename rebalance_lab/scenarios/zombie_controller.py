@@ -12,7 +12,7 @@ controller of 0.8.2 that finds another one's `/controller` does not resign eithe
 - `order`: to tell a broker to delete its replica of that topic.
 - `election`: to raise the controller epoch, after it had created `/controller` (up to 2.0), or with it (from 2.1 on).
 - `epoch`: to read the controller epoch, which it raises then. Up to 2.0 it has created `/controller` before, so it
-  raises the epoch of its successor: brokers obey the zombie, and refuse the controller.
+  raises the epoch of its successor, and brokers that hear of it refuse the controller.
 - `failover`: to load the cluster after its election. That fails, so it gives up.
 - `rebalance`: to read which topics are to be deleted, while its look for leaders out of place waits. If its session
   ends, a controller of 0.8.2 waits for that look with the lock that the look needs, and never resigns. Nor does its

@@ -70,10 +70,9 @@ class Operations(ABC):
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
         """See the port. Each request that the reads take (`zk.transport.Transport`) reads a snapshot of its own."""
-        takes = self._chroot.takes
         sound = reads
         if not self._chroot.takes_all([read.path for read in reads]):
-            sound = [read for read in reads if takes(read.path)]
+            sound = [read for read in reads if self._chroot.takes(read.path)]
         asked = [
             self._ask(Operation.MULTI_READ, part[0].path if part else "/", reads=at_server(self._chroot, part))
             for part in self._in_requests(sound)
