@@ -35,6 +35,7 @@ from rebalance_lab.analysis.results import (
 )
 from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.store import Store
+from rebalance_lab.analysis.sweeps import TASKS_PER_CORE
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.fits import cost_fits
 from rebalance_lab.analysis.tables.readings import readings_table
@@ -62,9 +63,7 @@ _NAMES = StructType([column("trial", StringType())])
 FIT_ORDER = ("scenario", "world", "rules", "change", "measure", "model")
 SUMMARY_ORDER = ("scenario", "world", "rules", "control", "plant", "settings", "measure")
 
-#: Tasks that judge: so many for each core, or more if one would have more trials than this. What a lost executor was at
-#: is judged again.
-TASKS_PER_CORE = 4
+#: The most trials that one task judges: those of a lost executor are judged again.
 TRIALS_PER_TASK = 256
 
 #: What Spark says of a worker that ended, and what the lab says of its trial.

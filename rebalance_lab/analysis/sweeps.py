@@ -23,7 +23,8 @@ from rebalance_lab.analysis.workers import Row, map_rows
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Runs in a task, and tasks in a wave for each core. The results of a wave come when all of it is done.
+#: Runs in a task, and tasks in a wave for each core. The results of a wave come when all of it is done. Trials are
+#: judged in as many tasks for each core (`summarised`).
 RUNS_PER_TASK = 8
 TASKS_PER_CORE = 4
 

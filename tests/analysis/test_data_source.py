@@ -15,7 +15,8 @@ from rebalance_lab.analysis.datasource import FORMAT, HistoryReader, HistorySour
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.store import read_store
-from rebalance_lab.analysis.summarised import TASKS_PER_CORE, places_of
+from rebalance_lab.analysis.summarised import places_of
+from rebalance_lab.analysis.sweeps import TASKS_PER_CORE
 from rebalance_lab.analysis.tables.schemas import EVENTS
 from rebalance_lab.analysis.tables.trial_results import judged_place
 from rebalance_lab.analysis.workers import ROWS_AT_ONCE, Row, mapped
