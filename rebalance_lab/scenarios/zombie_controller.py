@@ -229,16 +229,15 @@ async def _moved(lab: ReplicationLab, replicas: list[int]) -> None:
 
 
 async def _election(lab: ReplicationLab) -> None:
-    await _elected(lab, Order(_heir(lab), before="set /controller_epoch", holds=True))
+    await _elected(lab, _heir(lab), "set /controller_epoch")
 
 
 async def _epoch(lab: ReplicationLab) -> None:
     """Once the zombie has done what it does, a topic is created. Where brokers do not obey the controller, an operator
     has another one elected after some time."""
-    heir = _heir(lab)
-    zombie = next(each for each in lab.brokers if number_of(each.actor) == heir)
+    zombie = _heir(lab)
     before = lab.reign(zombie)
-    await _elected(lab, Order(heir, before="get /controller_epoch", holds=True))
+    await _elected(lab, zombie, "get /controller_epoch")
     if _is_late(lab.plan):
         await lab.until(lambda: lab.reign(zombie) > before, "the epoch of the zombie")
         if not _stays(lab.plan):
@@ -253,28 +252,27 @@ async def _epoch(lab: ReplicationLab) -> None:
 
 
 async def _failover(lab: ReplicationLab) -> None:
-    await _elected(lab, Order(_heir(lab), before="children /brokers/topics", holds=True, fails=True))
+    await _elected(lab, _heir(lab), "children /brokers/topics", fails=True)
 
 
-def _heir(lab: ReplicationLab) -> int:
+def _heir(lab: ReplicationLab) -> BrokerNode:
     """A broker that does not control."""
-    return next(number_of(each.actor) for each in lab.brokers if each is not lab.controller)
+    return next(each for each in lab.brokers if each is not lab.controller)
 
 
-async def _elected(lab: ReplicationLab, order: Order) -> None:
-    """Controllers are elected until one halts; it is paused, and yet another elected."""
+async def _elected(lab: ReplicationLab, zombie: BrokerNode, before: str, *, fails: bool = False) -> None:
+    """Controllers are elected until this one halts before an operation; it is paused, and yet another elected."""
     await lab.controlled()
     if lab.plan.control:
         await lab.depose()
         return
-    await lab.halt(order)
+    await lab.halt(Order(number_of(zombie.actor), before=before, holds=True, fails=fails))
     for _ in range(TRIES):
         if lab.halted:
             break
         await lab.controlled()
         await lab.depose(unless=lambda: lab.halted)
     await lab.halts()
-    zombie = next(each for each in lab.brokers if number_of(each.actor) == order.broker)
 
     async def succeed() -> None:
         if lab.controller is zombie:

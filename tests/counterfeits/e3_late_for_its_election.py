@@ -4,7 +4,6 @@ from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
-from rebalance_lab.broker.halting import Order
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios import zombie_controller
 from rebalance_lab.scenarios.zombie_controller import Moment
@@ -14,8 +13,7 @@ SETTINGS = {"moment": "election", "form": "1.1"}
 
 
 async def before_both_steps(lab: ReplicationLab) -> None:
-    heir = zombie_controller._heir(lab)
-    await zombie_controller._elected(lab, Order(heir, before="create /controller,", holds=True))
+    await zombie_controller._elected(lab, zombie_controller._heir(lab), "create /controller,")
 
 
 def honest(seed: int) -> History:

@@ -15,14 +15,13 @@ SETTINGS = {"moment": "epoch", "form": "1.1"}
 
 async def without_a_successor(lab: ReplicationLab) -> None:
     await lab.controlled()
-    heir = zombie_controller._heir(lab)
-    await lab.halt(Order(heir, before="get /controller_epoch", holds=True))
+    zombie = zombie_controller._heir(lab)
+    await lab.halt(Order(number_of(zombie.actor), before="get /controller_epoch", holds=True))
     for _ in range(TRIES):
         if lab.halted:
             break
         await lab.depose(unless=lambda: lab.halted)
     await lab.halts()
-    zombie = next(each for each in lab.brokers if number_of(each.actor) == heir)
     await zombie_controller._while_paused(lab, zombie, lambda: lab.sleep_ms(1_000))
     await lab.forget_halt()
     await lab.until(lambda: lab.reign(zombie) > 0, "its reign")

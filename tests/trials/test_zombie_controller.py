@@ -82,7 +82,7 @@ def test_a_zombie_that_reads_the_epoch_late_raises_that_of_its_successor(form: C
     assert found["stale_controller"].outcome is Outcome.VIOLATED
     reigns = [(event.actor, int(str(event.of("epoch")))) for event in events_of(history, CONTROLS)]
     (zombie,) = {event.of("target") for event in events_of(history, Kind.FAULT_BIT) if event.of("fault") == "pause"}
-    (late,) = [epoch for actor, epoch in reigns if actor == zombie][:1]
+    late = next(epoch for actor, epoch in reigns if actor == zombie)
     assert any(actor != zombie and epoch == late - 1 for actor, epoch in reigns)
 
 
