@@ -250,6 +250,7 @@ def sweep(
     plant: str | None = None,
     processes: int = 1,
     master: str | None = None,
+    spark_settings: Mapping[str, str] | None = None,
     store: Path | str = DEFAULT_STORE,
     **settings: Value | Iterable[Value],
 ) -> Results:
@@ -260,6 +261,7 @@ def sweep(
     - `processes`: 1 runs the trials in this process. With more, a script must stand under
       `if __name__ == "__main__":`, as always with `multiprocessing`.
     - `master`: run on Spark instead: `local[4]`, or a cluster whose workers see the store.
+    - `spark_settings`: of Spark's, as `{"spark.executor.memory": "2g"}`; only with `master`.
 
     All else is as in `run`. The results come in the order of settings and seeds; a trial that did not get to its
     end is in `failed`. Raises PlanError, SparkStartError, OSError, EmbeddedServerError.
@@ -268,7 +270,7 @@ def sweep(
     options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     plans = api.plans(scenario, _values(settings, plant), numbers, **options)
     order = {_identity(plan): number for number, plan in enumerate(plans)}
-    ended = list(trials_of(plans, Path(store), processes, master))
+    ended = list(trials_of(plans, Path(store), processes, master, spark_settings))
     results = [_result(each) for each in ended if isinstance(each, TrialResult)]
     failed = [each for each in ended if isinstance(each, FailedTrial)]
     return Results(
@@ -277,21 +279,23 @@ def sweep(
     )
 
 
-def trials_of(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[Ended]:
+def trials_of(
+    plans: list[Plan], store: Path, processes: int, master: str | None, spark_settings: Mapping[str, str] | None = None
+) -> Iterator[Ended]:
     """Run the trials of a sweep here, on local processes, or on Spark, and give each result as it comes. Raises
     SparkStartError."""
     if master is not None:
-        return _on_spark(plans, store, master)
+        return _on_spark(plans, store, master, spark_settings)
     if processes == 1:
         return map(partial(api.attempt, store=store, keep=keep_judgement), plans)
     return api.attempts(plans, store, processes, keep_judgement)
 
 
-def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
+def _on_spark(plans: list[Plan], store: Path, master: str, settings: Mapping[str, str] | None) -> Iterator[Ended]:
     with needed_for("a sweep on Spark"):
         from rebalance_lab.analysis.sweeps import run_on_spark  # noqa: PLC0415
 
-    with spark(master=master) as running:
+    with spark(master=master, settings=settings) as running:
         # Workers have folders of their own: a store is where it is, not where they are.
         run = partial(api.attempt, store=store.resolve(), keep=keep_judgement)
         for ended in run_on_spark(running.session, run, plans):
@@ -385,12 +389,12 @@ def register_histories(session: SparkSession) -> None:
     datasource.register_histories(session)
 
 
-def spark(*, cores: int = 2, master: str | None = None) -> LocalSpark:
+def spark(*, cores: int = 2, master: str | None = None, settings: Mapping[str, str] | None = None) -> LocalSpark:
     """Start a Spark for tables: `with spark() as running: result.to_spark("events", running.session)`. A session of
-    your own will do, too. Raises SparkStartError, MissingLibrary."""
+    your own will do, too. `settings`: of Spark's, which win over the lab's. Raises SparkStartError, MissingLibrary."""
     with needed_for("Spark"):
         from rebalance_lab.analysis import session  # noqa: PLC0415
-    return session.start(cores=cores, master=master)
+    return session.start(cores=cores, master=master, settings=settings)
 
 
 @contextmanager

@@ -88,14 +88,15 @@ def sweep(
     implementation = implementation_of(scenario, members, brokers)
     options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     plans = api.plans(scenario, values, range(1, seeds + 1), **options)
+    spark_settings = settings_of_spark(conf)
+    if spark_settings and master is None:
+        raise Failure("--conf needs Spark; add --master, as --master local[4]")
     if isinstance(store, StoreUri):
         if master is None:
             raise Failure(f"--store {store}: a URI needs Spark; add --master, as --master local[4]")
-        every = stored_at(plans, store, master, settings_of_spark(conf))
+        every = stored_at(plans, store, master, spark_settings)
     else:
-        if conf:
-            raise Failure("--conf is for a sweep on Spark to a store at a URI; leave it out")
-        every = trials_of(plans, writable_store(store), processes, master)
+        every = trials_of(plans, writable_store(store), processes, master, spark_settings)
     ended = _all_told(watched(every, len(plans)), store, as_json=as_json)
     results = [each for each in ended if isinstance(each, api.TrialResult)]
     failed = [each for each in ended if isinstance(each, api.FailedTrial)]

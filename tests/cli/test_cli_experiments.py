@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 from cli_tools import CommandLine
 
+from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.files import digest, read_events, read_trial, seal
 
@@ -253,6 +255,21 @@ def test_sweep_as_json_names_surprises_on_stderr(command: CommandLine, tmp_path)
     ended = command("sweep", "zombie", "--seeds", 1, "--set", "plant=never-claim-last", "--store", tmp_path, "--json")
     assert len(ended.out.splitlines()) == 1
     assert ended.err.startswith("surprise: seed 1, plant=never-claim-last (contradiction violated, ")
+
+
+@pytest.mark.parametrize("store", ["trials", "hdfs://namenode:8020/trials"])
+def test_spark_gets_the_settings_of_a_sweep(command: CommandLine, tmp_path, monkeypatch, store: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    started = []
+
+    def start(*, settings: Mapping[str, str], **_: object) -> None:
+        started.append(settings)
+        raise SparkStartError("not for a test")
+
+    monkeypatch.setattr("rebalance_lab.analysis.session.start", start)
+    spark = ["--master", "local[2]", "--conf", "spark.executor.memory=600m"]
+    assert "not for a test" in command.refused("sweep", "zombie", *spark, "--store", store)
+    assert started == [{"spark.executor.memory": "600m"}]
 
 
 def test_sweep_lists_some_of_the_unknown(command: CommandLine, tmp_path) -> None:

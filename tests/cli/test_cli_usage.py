@@ -157,6 +157,8 @@ def test_for_an_unknown_setting_the_command_that_lists_them_is_named(command: Co
         (["run"], "Missing argument 'SCENARIO'"),
         (["fly"], "No such command 'fly'"),
         (["sweep", "zombie", "--seeds", "0"], "must be 1 or more"),
+        (["sweep", "zombie", "--conf", "spark.a=b"], "--conf needs Spark; add --master, as --master local[4]"),
+        (["sweep", "zombie", "--store", "hdfs://h/t"], "--store hdfs://h/t: a URI needs Spark; add --master"),
         (["replay", "yesterday"], "there is no trial yesterday"),
         (["topics", "--zookeeper", "h:1", "--create", "t", "--partitions", "3"], "--bootstrap is missing; "),
         (["topics", "--zookeeper", "h:x", "--create", "t", "--partitions", "3", "--fixture"], "no port from 1 to"),

@@ -39,7 +39,11 @@ def test_trials_have_the_same_hashes_as_on_local_processes(master: str, tmp_path
     local = list(api.sweep(plans, tmp_path / "local"))
     hashes = {result.trial.id: result.trial.history_sha256 for result in local}
     assert len(hashes) == TRIALS
-    ended = lab("sweep", "crash", "--seeds", TRIALS, "--master", master, "--store", tmp_path / "spark", "--json")
+    (log := tmp_path / "log").mkdir()
+    logged = ("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={log.as_uri()}")
+    spark = ("--master", master, *logged)
+    ended = lab("sweep", "crash", "--seeds", TRIALS, *spark, "--store", tmp_path / "spark", "--json")
+    assert list(log.iterdir()), "Spark did not get the settings of --conf"
     assert ended.returncode == exit_code([result.status for result in local]), ended.stderr
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     assert {line["trial"]: line["history_sha256"] for line in lines} == hashes
