@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import EnumType
-from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from functools import cache, partial
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -99,22 +99,35 @@ def _plain(value: Any, kind: DataType) -> Any:
 def object_of(kind: type[T], row: Mapping[str, Any]) -> T:
     """The dataclass `kind` from the fields that it has in a row of Spark's: the reverse of `plain_row`. Equal texts are
     one object: tables repeat them in every row."""
-    return kind(**{name: _object(row[name], hint) for name, hint in _hints(kind).items()})  # type: ignore[arg-type]
+    values = {}
+    for name, read in _readers(kind):  # type: ignore[arg-type]
+        value = row[name]
+        values[name] = value if read is None or value is None else read(value)
+    return kind(**values)
 
 
-def _object(value: Any, hint: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, str) and not isinstance(hint, EnumType):
-        return sys.intern(value)
-    if hint in (EventId, EventId | None, tuple[str, str]):
-        return tuple(value.values())
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
+    return tuple((name, _reader(hint)) for name, hint in _hints(kind).items())
+
+
+def _values(struct: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(struct.values())
+
+
+_READERS: dict[Any, Callable[[Any], Any]] = {str: sys.intern, EventId: _values, tuple[str, str]: _values}
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    """Makes a field of this type of what Spark has instead, which is not None. None: it is the same."""
+    if type(None) in get_args(hint):  # of `kind | None`
+        return _reader(get_args(hint)[0])
     if isinstance(hint, EnumType):
-        return hint(value)
-    if isinstance(value, list):
-        item, _ = get_args(hint)  # of tuple[item, ...]
-        return tuple(_object(each, item) for each in value)
-    return object_of(hint, value) if isinstance(value, dict) else value
+        return hint
+    if get_origin(hint) is tuple and hint not in _READERS:  # of tuple[item, ...]
+        read = _reader(get_args(hint)[0])
+        return tuple if read is None else lambda value: tuple(map(read, value))
+    return partial(object_of, hint) if dataclasses.is_dataclass(hint) else _READERS.get(hint)  # type: ignore[arg-type]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

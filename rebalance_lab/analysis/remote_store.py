@@ -153,7 +153,7 @@ class RemoteStore:
         """RESULTS of the trials that can be judged, and the others. What is judged now is kept for the next time,
         unless it is only judged again."""
         judge = self._judged_now if rejudge else self._judge
-        with judged_by(judge, [place["trial"] for place in self.places]) as (found, left_out):
+        with judged_by(judge, [place["trial"] for place in self.places], lambda found: found) as (found, left_out):
             known = len(self.at_once) + len(self.later)
             if known < len(self.places) and not rejudge and (code := code_that_judges()) is not None:
                 self._keep(found, code)

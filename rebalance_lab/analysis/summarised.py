@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from operator import attrgetter
@@ -60,8 +62,18 @@ T = TypeVar("T")
 
 _NAMES = StructType([column("trial", StringType())])
 
-FIT_ORDER = ("scenario", "world", "rules", "change", "measure", "model")
-SUMMARY_ORDER = ("scenario", "world", "rules", "control", "plant", "settings", "measure")
+#: The tables of an Analysis: the classes of their rows, and the columns by which these are sorted.
+_COLLECTED: Mapping[str, tuple[type, tuple[str, ...]]] = {
+    "outcomes": (TrialOutcome, ("trial", "check")),
+    "measures": (TrialMeasures, ("trial",)),
+    "episodes": (Episode, ("trial", "group", "number")),
+    "herd_costs": (HerdCost, ("trial", "group", "begin_us")),
+    "fits": (Fit, ("scenario", "world", "rules", "change", "measure", "model")),
+    "summaries": (Summary, ("scenario", "world", "rules", "control", "plant", "settings", "measure")),
+}
+
+#: Small queries keep one core busy.
+_COLLECTED_AT_ONCE = 2
 
 #: The most trials that one task judges: those of a lost executor are judged again.
 TRIALS_PER_TASK = 256
@@ -81,8 +93,8 @@ def summarise(
         def judge(some: Sequence[str]) -> DataFrame:
             return judged_folders(places_of(spark, store, some), rejudge=rejudge)
 
-        with judged_by(judge, list(store.folders)) as (found, left_out):
-            return _analysis(found, left_out, readings_table(spark, ledger), most)
+        with judged_by(judge, list(store.folders), _queries_with(spark, ledger)) as (queries, left_out):
+            return _analysis(queries, left_out, most)
     except Exception as error:  # asked while Spark runs, because Spark's errors ask the JVM for their text
         scratch = scratch_of(spark)
         if scratch is None or not is_for_want_of_space(error, scratch):
@@ -95,8 +107,8 @@ def summarised(
 ) -> tuple[Analysis, list[str]]:
     """An Analysis without trials, intervals and commands, and the ids of the trials that are examples of a verdict.
     `places`: rows of HISTORIES. `rejudge`: judge also the trials of which results are kept. `most`: see `collected`."""
-    with _judged_rows(spark, places, rejudge=rejudge) as (found, left_out):
-        return _analysis(found, left_out, readings_table(spark, ledger), most)
+    with _judged_rows(spark, places, _queries_with(spark, ledger), rejudge=rejudge) as (queries, left_out):
+        return _analysis(queries, left_out, most)
 
 
 def places_of(spark: SparkSession, store: Store, trials: Sequence[str]) -> DataFrame:
@@ -118,11 +130,25 @@ def _whole_path(base: Path, store: Store, folder: Path) -> str:
     return str(base if folder == store.path else base / folder.name)
 
 
-def _analysis(
-    found: DataFrame, left_out: Iterable[LeftOut], readings: DataFrame, most: int | None
-) -> tuple[Analysis, list[str]]:
-    """JUDGED and READINGS as in `summarised`."""
-    analysis, examples = collected(trial_results(found), readings, most)
+@dataclass(frozen=True, slots=True)
+class _Queries:
+    """RESULTS, and every table that is made of them (`store_tables`). Nothing has been computed."""
+
+    results: DataFrame
+    tables: Mapping[str, DataFrame]
+
+
+def _queries(results: DataFrame, readings: DataFrame) -> _Queries:
+    return _Queries(results, store_tables(results, readings))
+
+
+def _queries_with(spark: SparkSession, ledger: Ledger) -> Callable[[DataFrame], _Queries]:
+    """JUDGED to queries."""
+    return lambda found: _queries(trial_results(found), readings_table(spark, ledger))
+
+
+def _analysis(queries: _Queries, left_out: Iterable[LeftOut], most: int | None) -> tuple[Analysis, list[str]]:
+    analysis, examples = _collected(queries, most)
     return dataclasses.replace(analysis, left_out=tuple(sorted(left_out, key=attrgetter("trial")))), examples
 
 
@@ -131,41 +157,45 @@ def judged(
     spark: SparkSession, places: list[Row], *, rejudge: bool = False
 ) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
     """RESULTS of the trials that can be judged, and the others. `places`: rows of HISTORIES."""
-    with _judged_rows(spark, places, rejudge=rejudge) as (found, left_out):
-        yield trial_results(found), left_out
+    with _judged_rows(spark, places, trial_results, rejudge=rejudge) as (results, left_out):
+        yield results, left_out
 
 
 def _judged_rows(
-    spark: SparkSession, places: list[Row], *, rejudge: bool
-) -> AbstractContextManager[tuple[DataFrame, tuple[LeftOut, ...]]]:
+    spark: SparkSession, places: list[Row], prepare: Callable[[DataFrame], T], *, rejudge: bool
+) -> AbstractContextManager[tuple[T, tuple[LeftOut, ...]]]:
     def judge(some: Sequence[str]) -> DataFrame:
         wanted = set(some)
         rows = [row for row in places if row["trial"] in wanted]
         return judged_trials(table(spark, rows, HISTORIES), rejudge=rejudge)
 
-    return judged_by(judge, [row["trial"] for row in places])
+    return judged_by(judge, [row["trial"] for row in places], prepare)
 
 
 @contextmanager
 def judged_by(
-    judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str]
-) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
-    """JUDGED of these trials, and those that cannot be judged. `judge` makes JUDGED of trials by their ids. A trial
-    that ends the worker which judges it cannot be judged."""
-    found = judge(trials).persist()  # several tables are made of it
+    judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str], prepare: Callable[[DataFrame], T]
+) -> Iterator[tuple[T, tuple[LeftOut, ...]]]:
+    """What `prepare` makes of JUDGED of these trials, and those that cannot be judged. `judge` makes JUDGED of trials
+    by their ids. `prepare` is called while the workers judge: building the queries of a ledger takes seconds, too. It
+    runs none. A trial that ends the worker which judges it cannot be judged."""
     fatal: list[str] = []
-    try:
+    with ExitStack() as done:
+
+        def of(some: Sequence[str]) -> tuple[T, list[Row]]:
+            found = judge(some).persist()  # several tables are made of it
+            done.callback(found.unpersist)
+            with ThreadPoolExecutor(1) as judging:
+                failed = judging.submit(rows_of, trials_left_out(found))
+                return prepare(found), failed.result()
+
         try:
-            failed = rows_of(trials_left_out(found))
+            prepared, failed = of(trials)
         except Py4JJavaError as error:
             fatal = _fatal(judge, trials, error)
-            found.unpersist()
-            found = judge([trial for trial in trials if trial not in fatal]).persist()
-            failed = rows_of(trials_left_out(found))
+            prepared, failed = of([trial for trial in trials if trial not in fatal])
         left_out = [LeftOut(**row) for row in failed] + [LeftOut(trial, WORKER_ENDED) for trial in fatal]
-        yield found, tuple(left_out)
-    finally:
-        found.unpersist()
+        yield prepared, tuple(left_out)
 
 
 def _fatal(judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str], error: Py4JJavaError) -> list[str]:
@@ -209,7 +239,11 @@ def _rows_of_trials(results: DataFrame) -> dict[str, DataFrame]:
 def collected(results: DataFrame, readings: DataFrame, most: int | None = None) -> tuple[Analysis, list[str]]:
     """RESULTS and READINGS to an Analysis without trials, intervals and commands, and the ids of the trials that are
     examples of a verdict. `most`: about how many trials its tables may have rows of, None for all."""
-    tables = store_tables(results, readings)
+    return _collected(_queries(results, readings), most)
+
+
+def _collected(queries: _Queries, most: int | None) -> tuple[Analysis, list[str]]:
+    results, tables = queries.results, dict(queries.tables)
     verdicts = sorted(rows_of(tables["verdicts"]), key=lambda row: row["position"])
     examples = {trial for row in verdicts for trial in row["examples"]}
     kinds: tuple[KindCount, ...] = ()
@@ -218,19 +252,16 @@ def collected(results: DataFrame, readings: DataFrame, most: int | None = None) 
         kinds = tuple(object_of(KindCount, row) for row in each_row(kind_counts(results)))
         counts = tuple(object_of(OutcomeCount, row) for row in each_row(outcome_counts(results)))
         tables |= _rows_of_trials(_sample(results, examples, counts, most))
-    analysis = Analysis(
-        kinds=kinds,
-        counts=counts,
-        verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
-        outcomes=_sorted(TrialOutcome, tables["outcomes"], "trial", "check"),
-        intervals=(),
-        trials=(),
-        measures=_sorted(TrialMeasures, tables["measures"], "trial"),
-        episodes=_sorted(Episode, tables["episodes"], "trial", "group", "number"),
-        herd_costs=_sorted(HerdCost, tables["herd_costs"], "trial", "group", "begin_us"),
-        fits=_sorted(Fit, tables["fits"], *FIT_ORDER),
-        summaries=_sorted(Summary, tables["summaries"], *SUMMARY_ORDER),
-    )
+    with ThreadPoolExecutor(_COLLECTED_AT_ONCE) as pool:
+        rows: Iterator[tuple[Any, ...]] = pool.map(lambda name: _sorted(tables[name], *_COLLECTED[name]), _COLLECTED)
+        analysis = Analysis(
+            kinds=kinds,
+            counts=counts,
+            verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
+            intervals=(),
+            trials=(),
+            **dict(zip(_COLLECTED, rows, strict=True)),
+        )
     return analysis, sorted(examples)
 
 
@@ -243,7 +274,7 @@ def _sample(results: DataFrame, examples: Iterable[str], counts: Iterable[Outcom
     return results.join(F.broadcast(names), "trial", "left_semi")
 
 
-def _sorted(kind: type[T], table: DataFrame, *columns: str) -> tuple[T, ...]:
+def _sorted(table: DataFrame, kind: type[T], columns: tuple[str, ...]) -> tuple[T, ...]:
     """The rows of a table as objects, sorted by these columns; None comes first."""
     return tuple(sorted((object_of(kind, row) for row in each_row(table)), key=partial(_key, columns)))
 
