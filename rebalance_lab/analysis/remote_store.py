@@ -22,7 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
-from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
 from rebalance_lab.analysis import file_systems
 from rebalance_lab.analysis.arrow_events import event_batches
@@ -79,8 +79,8 @@ STORED = StructType(
 #: Rows of `judged`.
 _LATER = StructType([*_KEY.fields, column("judged", JUDGED)])
 
-#: JUDGED of a stored row, and whether it was judged now.
-_FOUND = StructType([*JUDGED.fields, column("written_us", LongType()), column("fresh", BooleanType())])
+#: JUDGED of a stored row.
+_FOUND = StructType([*JUDGED.fields, column("written_us", LongType())])
 
 #: The bytes of a row group before compression. This bounds what a task holds beside the trial that it judges.
 _GROUP_BYTES = 16 << 20
@@ -121,8 +121,11 @@ def storing(uri: StoreUri) -> Callable[[DataFrame], None]:
     return store
 
 
-def _write(rows: DataFrame, uri: StoreUri) -> None:
+def _write(rows: DataFrame, uri: StoreUri, *, task_by_task: bool = False) -> None:
+    """`task_by_task`: the rows of a task are there when it ends, also if another one fails. Otherwise all come at the
+    end, or none."""
     options = {
+        "mapreduce.fileoutputcommitter.algorithm.version": "2" if task_by_task else "1",
         "compression": "zstd",
         "parquet.block.size": _GROUP_BYTES,
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -153,11 +156,8 @@ class RemoteStore:
         """RESULTS of the trials that can be judged, and the others. What is judged now is kept for the next time,
         unless it is only judged again."""
         judge = self._judged_now if rejudge else self._judge
-        with judged_by(judge, [place["trial"] for place in self.places], lambda found: found) as (found, left_out):
-            known = len(self.at_once) + len(self.later)
-            if known < len(self.places) and not rejudge and (code := code_that_judges()) is not None:
-                self._keep(found, code)
-            yield trial_results(found).select(*RESULTS.fieldNames()), left_out
+        with judged_by(judge, [place["trial"] for place in self.places], trial_results) as (results, left_out):
+            yield results.select(*RESULTS.fieldNames()), left_out
 
     @property
     def events(self) -> DataFrame:
@@ -214,11 +214,11 @@ class RemoteStore:
         return self._chosen(rows, trials)
 
     def _judge(self, some: Sequence[str]) -> DataFrame:
-        """_FOUND for these trials: what is kept, and what is judged now."""
+        """JUDGED of these trials: what is kept, and what is judged now."""
         kept_at_once = [trial for trial in some if trial in self.at_once]
         kept_later = [trial for trial in some if trial in self.later]
         fresh = [trial for trial in some if trial not in self.at_once and trial not in self.later]
-        frames = [self._judged_now(fresh)] if fresh or not some else []
+        frames = [self._judged_and_kept(fresh)] if fresh or not some else []
         if kept_at_once:
             frames.append(self._kept(_read(self.spark, self.uri), kept_at_once))
         if kept_later:
@@ -226,8 +226,19 @@ class RemoteStore:
         return reduce(DataFrame.unionByName, frames)
 
     def _kept(self, rows: DataFrame, trials: Sequence[str]) -> DataFrame:
-        chosen = self._chosen(rows.select(*_LATER.fieldNames()), trials)
-        return chosen.select("judged.*", "written_us", F.lit(False).alias("fresh"))
+        return self._chosen(rows.select(*_LATER.fieldNames()), trials).select("judged.*")
+
+    def _judged_and_kept(self, trials: Sequence[str]) -> DataFrame:
+        """JUDGED of these trials, which are judged now. What a task found is kept when it ends: if the command is
+        killed, the next one goes on from there."""
+        found = self._judged_now(trials)
+        code = code_that_judges()
+        if code is None or not trials:
+            return found.select(*JUDGED.fieldNames())
+        rows = found.select(*_KEY.fieldNames(), F.struct(*JUDGED.fieldNames()).alias("judged"))
+        folder = _folder_of(self.uri, code) / f"run={uuid.uuid4().hex}"
+        _write(rows, folder, task_by_task=True)
+        return self.spark.read.schema(_LATER).parquet(str(folder)).select("judged.*")
 
     def _judged_now(self, trials: Sequence[str]) -> DataFrame:
         tally = tally_of(self.spark)
@@ -235,14 +246,9 @@ class RemoteStore:
         def judge(row: Row) -> list[Row]:
             found = _found(row)
             count_one(tally)
-            return [found | {"written_us": row["written_us"], "fresh": True}]
+            return [found | {"written_us": row["written_us"]}]
 
         return map_rows(self._histories(trials), _FOUND, judge)
-
-    def _keep(self, found: DataFrame, code: str) -> None:
-        good = found.where(F.col("fresh") & F.col("why_left_out").isNull())
-        rows = good.select(*_KEY.fieldNames(), F.struct(*JUDGED.fieldNames()).alias("judged"))
-        _write(rows, _folder_of(self.uri, code) / f"run={uuid.uuid4().hex}")
 
 
 def _found(row: Row) -> Row:
@@ -303,10 +309,10 @@ def _read(spark: SparkSession, uri: StoreUri) -> DataFrame:
 
 
 def _judged_later(spark: SparkSession, uri: StoreUri) -> DataFrame:
-    """Rows of _LATER by this code. Two commands may have judged the same trial."""
+    """Rows of _LATER by this code, of trials that could be judged. Two commands may have judged the same trial."""
     folder = _folder_of(uri, code_that_judges() or "")
     rows = spark.read.schema(_LATER).option("recursiveFileLookup", "true").parquet(str(folder))
-    return rows.dropDuplicates(_KEY.fieldNames())
+    return rows.where("judged.why_left_out IS NULL").dropDuplicates(_KEY.fieldNames())
 
 
 def _folder_of(uri: StoreUri, code: str) -> StoreUri:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from stored_trials import random_history, store_history
@@ -21,8 +24,12 @@ from rebalance_lab.analysis.published import TABLES, publish, read_table
 from rebalance_lab.analysis.remote_store import STORED, open_store, stored_row, storing
 from rebalance_lab.analysis.results import LeftOut
 from rebalance_lab.analysis.store import read_store
+from rebalance_lab.analysis.summarised import WORKER_ENDED
 from rebalance_lab.analysis.uri import StoreUri
 from rebalance_lab.analysis.workers import Row
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import Check, Finding, Outcome
+from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, digest, load
 
 NAMES = ("t000", "t001", "t002")
@@ -92,6 +99,36 @@ def test_what_was_judged_is_not_judged_again(
     assert (store.at_once, store.later) == (set(), set(NAMES))
     assert results(spark, uri) == judged_before
     assert results(spark, uri, rejudge=True) == judged_before
+
+
+def test_what_a_task_judged_is_kept_if_another_task_fails(
+    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker of t001 ends when it sees what the other tasks kept. If it never does, t001 is judged."""
+    at = StoreUri(f"file://{tmp_path}/trials")
+    for name in NAMES:  # a file for each trial, and so a task
+        add(spark, at, [row_of(folder / name)])
+
+    def kept() -> set[str]:
+        files = (tmp_path / "trials" / "judged").glob("code=*/run=*/*.parquet")
+        return {name for file in files for name in pq.read_table(file, columns=["trial"])["trial"].to_pylist()}
+
+    def ends_the_worker_last(history: History) -> Finding:
+        if history.trial.id == "t001":
+            limit = time.monotonic() + 30
+            while time.monotonic() < limit:
+                if kept() == {"t000", "t002"}:
+                    os._exit(1)
+                time.sleep(0.05)
+        return Finding(Outcome.CLEAN, "it lives", (), {})
+
+    check = Check("ends_the_worker_last", (Layer.OP,), "", (), ends_the_worker_last, applies_to=("zk",))
+    monkeypatch.setitem(CHECKS, check.name, check)
+    monkeypatch.setattr(remote_store, "code_that_judges", lambda: "other")
+    with open_store(spark, at).judged() as (found, left_out):
+        assert left_out == (LeftOut("t001", WORKER_ENDED),)
+        assert {row["trial"] for row in rows_of(found)} == {"t000", "t002"}
+    assert open_store(spark, at).later == {"t000", "t002"}
 
 
 def test_two_commands_that_judge_the_same_trials_give_them_once(
