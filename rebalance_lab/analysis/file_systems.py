@@ -42,6 +42,20 @@ def write(spark: SparkSession, uri: StoreUri, content: bytes) -> None:
             stream.close()
 
 
+def claim(spark: SparkSession, uri: StoreUri) -> bool:
+    """Make an empty file; False if there is one already. Of several who try, one succeeds, where the file system
+    can tell (HDFS and local ones can)."""
+    with _told(uri):
+        system, path = _at(spark, uri)
+        try:
+            system.create(path, False).close()
+        except Py4JJavaError:
+            if system.exists(path):
+                return False
+            raise
+        return True
+
+
 def read(spark: SparkSession, uri: StoreUri) -> bytes:
     """The content of a small file."""
     with _told(uri):

@@ -17,16 +17,20 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     DoubleType,
+    IntegerType,
     LongType,
     MapType,
     StringType,
     StructType,
 )
 
-from rebalance_lab.analysis.tables.schemas import EVENT_ID
+from rebalance_lab.analysis.tables.schemas import EVENT_ID, column
 from rebalance_lab.history.events import EventId
 
 T = TypeVar("T")
+
+#: The column of a row's task.
+_TASK = "task"
 
 #: Rows that are dicts at once.
 _CHUNK_ROWS = 1024
@@ -142,9 +146,23 @@ def as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
     return frame.select(*(frame[field.name].cast(field.dataType).alias(field.name) for field in nullable.fields))
 
 
-def table(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType) -> DataFrame:
+def table(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
     """A DataFrame of rows that the driver has."""
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(schema)), schema=schema)
+    return spark.createDataFrame(arrow_table(rows, schema), schema=schema)
+
+
+def arrow_table(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.Table:
+    """Rows that the driver has, as Arrow."""
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(schema))
+
+
+def dealt(spark: SparkSession, rows: pa.Table, schema: StructType, tasks: int) -> DataFrame:
+    """A DataFrame of rows that the driver has, dealt to so many tasks in turn. `repartition` begins each of its input
+    partitions at another task, so of few rows some tasks would get several and others none."""
+    numbers = pa.array((number % tasks for number in range(len(rows))), pa.int32())
+    numbered = StructType([*schema.fields, column(_TASK, IntegerType())])
+    frame = spark.createDataFrame(rows.append_column(arrow_schema(numbered).field(_TASK), numbers), schema=numbered)
+    return frame.repartitionById(tasks, _TASK).drop(_TASK)
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:

@@ -28,11 +28,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import event_batches
-from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, table
+from rebalance_lab.analysis.frames import arrow_schema, arrow_table, dealt, rows_of, schema_of, table
 from rebalance_lab.analysis.results import LeftOut
 from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
+from rebalance_lab.analysis.uri import literal
 from rebalance_lab.analysis.workers import Row, map_rows, why_left_out
 from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import digest, load, write_whole
@@ -97,7 +98,7 @@ class Parquet:
         parts = sorted({entry.part for entry in self.entries.values() if entry.groups})
         if not parts:
             return self.spark.createDataFrame([], EVENTS)
-        return self.spark.read.schema(EVENTS).parquet(*(str(self.folder / part) for part in parts))
+        return self.spark.read.schema(EVENTS).parquet(*(literal(self.folder / part) for part in parts))
 
     @property
     def histories(self) -> DataFrame:
@@ -227,7 +228,7 @@ def _write(
     def write(row: Row) -> list[Row]:
         return write_part(row["trials"], Path(target))
 
-    written = map_rows(table(spark, rows, _PARTS).repartition(len(parts)), _WRITTEN, write)
+    written = map_rows(dealt(spark, arrow_table(rows, _PARTS), _PARTS, len(parts)), _WRITTEN, write)
     entries, left_out = [], []
     for row in rows_of(written):
         why = row.pop("why_left_out")

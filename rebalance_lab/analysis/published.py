@@ -56,7 +56,7 @@ from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import SUMMARIES
 from rebalance_lab.analysis.tables.schemas import EVENTS, column
 from rebalance_lab.analysis.tables.trial_results import RESULTS, held_intervals
-from rebalance_lab.analysis.uri import Place, StoreUri
+from rebalance_lab.analysis.uri import Place, StoreUri, literal
 from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import write_whole
 from rebalance_lab.history.intervals import holdings_by_subject
@@ -66,6 +66,9 @@ from rebalance_lab.history.scratch import Scratch, orphans, owned, remove_whole
 SCHEMA_VERSION = 2
 
 MANIFEST = "tables.json"
+
+#: The file in a folder at a URI that says that a command is writing there. Readers of tables do not see it.
+WRITING = "_writing"
 
 #: The columns that are folders.
 PARTITIONED_BY = ("scenario", "world")
@@ -257,8 +260,11 @@ def _at(spark: SparkSession, out: StoreUri) -> Iterator[StoreUri]:
     try:
         if file_systems.exists(spark, out):
             raise TablesError(f"{out} exists already; remove it, or choose another folder with --out")
+        if not file_systems.claim(spark, out / WRITING):
+            raise TablesError(f"{out} is being written by another command; choose another folder with --out")
         try:
             yield out
+            file_systems.remove(spark, out / WRITING)
         except BaseException:
             with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
                 spark.interruptAll()  # as in `_beside`
@@ -368,7 +374,7 @@ def _written_at(spark: SparkSession, folder: StoreUri, schema: StructType) -> Wr
     if not sizes:
         _writer(spark.createDataFrame([], schema).coalesce(1)).mode("overwrite").parquet(str(folder))
         sizes = file_systems.sizes(spark, folder, ".parquet")
-    rows = spark.read.schema(schema).parquet(str(folder)).count()  # by the files' footers
+    rows = spark.read.schema(schema).parquet(literal(folder)).count()  # by the files' footers
     return Written(rows, len(sizes), sum(sizes), _columns(schema))
 
 
@@ -396,4 +402,4 @@ def read_table(spark: SparkSession, folder: Place | str, table: str) -> DataFram
         raise TablesError(
             f"{place} has no table {table}: rebalance-lab {found.lab} wrote it, which had none; write the tables again"
         )
-    return spark.read.schema(TABLES[table].schema).parquet(str(place / table))
+    return spark.read.schema(TABLES[table].schema).parquet(literal(place / table))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import StringType, StructType
 
-from rebalance_lab.analysis.frames import arrow_schema, each_row, object_of, rows_of, table
+from rebalance_lab.analysis.frames import arrow_schema, arrow_table, dealt, each_row, object_of, rows_of, table
 from rebalance_lab.analysis.ledger import Ledger
 from rebalance_lab.analysis.parquet import scratch_of
 from rebalance_lab.analysis.results import (
@@ -75,11 +76,14 @@ _COLLECTED: Mapping[str, tuple[type, tuple[str, ...]]] = {
 #: Small queries keep one core busy.
 _COLLECTED_AT_ONCE = 2
 
-#: The most trials that one task judges: those of a lost executor are judged again.
-TRIALS_PER_TASK = 256
+_INTERRUPTED_EACH_S = 0.1
+
+#: The most trials that one task judges: those of a lost executor are judged again. The executors of a cluster come one
+#: by one, so a small number also leaves work for those that come later.
+TRIALS_PER_TASK = 64
 
 #: What Spark says of a worker that ended, and what the lab says of its trial.
-_WORKER_ENDED = "Python worker exited unexpectedly"
+WORKER_ENDED_IN_SPARK = "Python worker exited unexpectedly"
 WORKER_ENDED = "the process that judged it ended; it may need more memory than this machine has"
 
 
@@ -120,9 +124,13 @@ def places_of(spark: SparkSession, store: Store, trials: Sequence[str]) -> DataF
         "folder": [_whole_path(base, store, store.folders[name]) for name in trials],
         "looks": [store.seen[name][0] for name in trials],
     }
-    places = spark.createDataFrame(pa.table(columns, schema=arrow_schema(PLACES)), schema=PLACES)
-    tasks = max(TASKS_PER_CORE * cores_of(spark), -(-len(trials) // TRIALS_PER_TASK))
-    return places.repartition(tasks) if len(trials) > tasks else places
+    return _to_judge(spark, pa.table(columns, schema=arrow_schema(PLACES)), PLACES)
+
+
+def _to_judge(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """A row for each trial, dealt to the tasks that judge them. Few are not worth a shuffle."""
+    tasks = max(TASKS_PER_CORE * cores_of(spark), -(-len(rows) // TRIALS_PER_TASK))
+    return dealt(spark, rows, schema, tasks) if len(rows) > tasks else spark.createDataFrame(rows, schema=schema)
 
 
 def _whole_path(base: Path, store: Store, folder: Path) -> str:
@@ -167,7 +175,7 @@ def _judged_rows(
     def judge(some: Sequence[str]) -> DataFrame:
         wanted = set(some)
         rows = [row for row in places if row["trial"] in wanted]
-        return judged_trials(table(spark, rows, HISTORIES), rejudge=rejudge)
+        return judged_trials(_to_judge(spark, arrow_table(rows, HISTORIES), HISTORIES), rejudge=rejudge)
 
     return judged_by(judge, [row["trial"] for row in places], prepare)
 
@@ -177,16 +185,17 @@ def judged_by(
     judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str], prepare: Callable[[DataFrame], T]
 ) -> Iterator[tuple[T, tuple[LeftOut, ...]]]:
     """What `prepare` makes of JUDGED of these trials, and those that cannot be judged. `judge` makes JUDGED of trials
-    by their ids. `prepare` is called while the workers judge: building the queries of a ledger takes seconds, too. It
-    runs none. A trial that ends the worker which judges it cannot be judged."""
+    by their ids. `prepare` is called while the workers judge, unless `judge` has had them do so already: building the
+    queries of a ledger takes seconds, too. It runs none. A trial that ends the worker which judges it cannot be
+    judged."""
     fatal: list[str] = []
     with ExitStack() as done:
 
         def of(some: Sequence[str]) -> tuple[T, list[Row]]:
             found = judge(some).persist()  # several tables are made of it
             done.callback(found.unpersist)
-            with ThreadPoolExecutor(1) as judging:
-                failed = judging.submit(rows_of, trials_left_out(found))
+            with _jobs_aside(found.sparkSession, 1) as submit:
+                failed = submit(rows_of, trials_left_out(found))
                 return prepare(found), failed.result()
 
         try:
@@ -198,10 +207,31 @@ def judged_by(
         yield prepared, tuple(left_out)
 
 
+@contextmanager
+def _jobs_aside(spark: SparkSession, threads: int) -> Iterator[Callable[..., Future[Any]]]:
+    """A function that runs another in one of so many threads. An error in the block, or a signal, ends their jobs:
+    otherwise it would wait for them."""
+    running: list[Future[Any]] = []
+    with ThreadPoolExecutor(threads) as pool:
+
+        def submit(run: Callable[..., Any], *given: Any) -> Future[Any]:
+            running.append(pool.submit(run, *given))
+            return running[-1]
+
+        try:
+            yield submit
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
+                while wait(running, _INTERRUPTED_EACH_S).not_done:  # a job may not have begun yet
+                    spark.interruptAll()
+            raise
+
+
 def _fatal(judge: Callable[[Sequence[str]], DataFrame], trials: Sequence[str], error: Py4JJavaError) -> list[str]:
     """The trials that end the worker which judges them: each half is tried until they are alone. Raises `error` if it
     is another one."""
-    if _WORKER_ENDED not in str(error):
+    if WORKER_ENDED_IN_SPARK not in str(error):
         raise error
     if len(trials) == 1:
         return list(trials)
@@ -252,16 +282,17 @@ def _collected(queries: _Queries, most: int | None) -> tuple[Analysis, list[str]
         kinds = tuple(object_of(KindCount, row) for row in each_row(kind_counts(results)))
         counts = tuple(object_of(OutcomeCount, row) for row in each_row(outcome_counts(results)))
         tables |= _rows_of_trials(_sample(results, examples, counts, most))
-    with ThreadPoolExecutor(_COLLECTED_AT_ONCE) as pool:
-        rows: Iterator[tuple[Any, ...]] = pool.map(lambda name: _sorted(tables[name], *_COLLECTED[name]), _COLLECTED)
-        analysis = Analysis(
-            kinds=kinds,
-            counts=counts,
-            verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
-            intervals=(),
-            trials=(),
-            **dict(zip(_COLLECTED, rows, strict=True)),
-        )
+    with _jobs_aside(results.sparkSession, _COLLECTED_AT_ONCE) as submit:
+        coming = {name: submit(_sorted, tables[name], *of) for name, of in _COLLECTED.items()}
+        rows = {name: each.result() for name, each in coming.items()}
+    analysis = Analysis(
+        kinds=kinds,
+        counts=counts,
+        verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
+        intervals=(),
+        trials=(),
+        **rows,
+    )
     return analysis, sorted(examples)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, StructType
 
-from rebalance_lab.analysis.frames import rows_of, table
+from rebalance_lab.analysis.frames import arrow_table, dealt, rows_of
 from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.workers import Row, map_rows
@@ -82,7 +82,7 @@ def _waves(spark: SparkSession, given: Iterable[T]) -> Iterator[DataFrame]:
         rows = [{"given": pickle.dumps(each)} for each in islice(waiting, tasks * RUNS_PER_TASK)]
         if not rows:
             return
-        yield table(spark, rows, _GIVEN).repartition(min(tasks, len(rows)))
+        yield dealt(spark, arrow_table(rows, _GIVEN), _GIVEN, min(tasks, len(rows)))
 
 
 def _attempted(run: Callable[[T], tuple[R, Sequence[Row]]], row: Row) -> tuple[Row, Sequence[Row]]:

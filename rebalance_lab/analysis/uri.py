@@ -30,3 +30,8 @@ class StoreUri:
 
 #: Where trials or tables are.
 Place = Path | StoreUri
+
+
+def literal(place: Place | str) -> str:
+    """A path or URI as Spark reads it: it takes `[`, `*` and others for patterns when it reads, not when it writes."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(place))

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from stored_trials import random_history, store_history
 from thorough import only_thorough
 
-from rebalance_lab.analysis import file_systems, remote_store
+from rebalance_lab.analysis import file_systems, published, remote_store
 from rebalance_lab.analysis.errors import TablesError
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import read_ledger
@@ -89,14 +89,14 @@ def test_what_was_judged_is_not_judged_again(
     spark: SparkSession, uri: StoreUri, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(spark, uri)
-    assert (store.at_once, store.later) == (set(NAMES), set())
+    assert (store.at_once, store.judged_later()) == (set(NAMES), set())
     judged_before = results(spark, uri)
     monkeypatch.setattr(remote_store, "code_that_judges", lambda: "other")
     store = open_store(spark, uri)
-    assert (store.at_once, store.later) == (set(), set())
+    assert (store.at_once, store.judged_later()) == (set(), set())
     assert results(spark, uri) == judged_before
     store = open_store(spark, uri)
-    assert (store.at_once, store.later) == (set(), set(NAMES))
+    assert (store.at_once, store.judged_later()) == (set(), set(NAMES))
     assert results(spark, uri) == judged_before
     assert results(spark, uri, rejudge=True) == judged_before
 
@@ -128,7 +128,81 @@ def test_what_a_task_judged_is_kept_if_another_task_fails(
     with open_store(spark, at).judged() as (found, left_out):
         assert left_out == (LeftOut("t001", WORKER_ENDED),)
         assert {row["trial"] for row in rows_of(found)} == {"t000", "t002"}
-    assert open_store(spark, at).later == {"t000", "t002"}
+    assert open_store(spark, at).judged_later() == {"t000", "t002"}
+    files = (tmp_path / "trials" / "judged").glob("code=*/run=*/*.parquet")
+    kept_rows = [name for file in files for name in pq.read_table(file, columns=["trial"])["trial"].to_pylist()]
+    assert sorted(kept_rows) == ["t000", "t002"]  # neither was judged again in the search for the fatal one
+
+
+def test_a_store_that_cannot_be_written_is_judged_all_the_same(
+    spark: SparkSession, uri: StoreUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = results(spark, uri)
+    (tmp_path / "trials" / "judged").touch()  # not even root can make a folder in a file
+    monkeypatch.setattr(remote_store, "code_that_judges", lambda: "other")
+    assert results(spark, uri) == judged
+
+
+def test_a_judgement_that_failed_in_a_sweep_is_tried_again(spark: SparkSession, uri: StoreUri, folder: Path) -> None:
+    row = row_of(folder / "t001")
+    add(spark, uri, [row | {"judged": row["judged"] | {"why_left_out": "out of memory"}}])
+    assert open_store(spark, uri).at_once == {"t000", "t002"}
+    rows, left_out = results(spark, uri)
+    assert ([row["trial"] for row in rows], left_out) == (list(NAMES), ())
+
+
+def test_a_store_may_have_a_name_that_is_a_pattern_to_spark(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """`{a,b} [1]` would match `a 1`, where another store is."""
+    wanted, other = (StoreUri(f"file://{tmp_path}/{name}") for name in ("{a,b} [1]", "a 1"))
+    add(spark, wanted, [row_of(folder / "t000") | {"code": "other"}])
+    add(spark, other, [row_of(folder / "t001")])
+    store = open_store(spark, wanted)
+    assert [trial.id for trial in store.trials] == ["t000"]
+    for _ in range(2):  # judged now, and then read
+        assert [row["trial"] for row in results(spark, wanted)[0]] == ["t000"]
+    assert store.judged_later() == {"t000"}
+    assert list(store.fetch(["t000"], tmp_path / "fetched")) == ["t000"]
+    publish(spark, wanted, read_ledger(), StoreUri(f"{wanted}/tables"))
+    assert rows_of(read_table(spark, StoreUri(f"{wanted}/tables"), "trials").select("trial")) == [{"trial": "t000"}]
+
+
+@pytest.mark.parametrize("name", ["../evil", "/evil", ".", "..", ""])
+def test_an_id_that_is_no_name_of_a_folder_is_left_out(
+    spark: SparkSession, uri: StoreUri, folder: Path, name: str
+) -> None:
+    add(spark, uri, [row_of(folder / "t000") | {"trial": name}])
+    store = open_store(spark, uri)
+    assert [trial.id for trial in store.trials] == list(NAMES)
+    assert [(each.trial, "no folder can have this name" in each.why) for each in store.left_out] == [(name, True)]
+
+
+def test_no_file_is_read_for_other_trials(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    at = StoreUri(f"file://{tmp_path}/trials")
+    for name in NAMES:
+        add(spark, at, [row_of(folder / name)])
+    store = open_store(spark, at)
+    assert len(store._rows(["t001"]).inputFiles()) == 1
+    assert len(store._rows(NAMES).inputFiles()) == len(NAMES)
+    assert store._rows([]).count() == 0
+
+
+def test_a_task_need_not_hold_all_trials_of_a_file(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    large = row_of(folder / "t000") | {"events": os.urandom(10 << 20)}  # nothing that compresses
+    add(spark, StoreUri(f"file://{tmp_path}/trials"), [large | {"trial": name} for name in ("a", "b", "c", "d")])
+    groups = [pq.read_metadata(file).num_row_groups for file in tmp_path.rglob("*.parquet")]
+    assert sum(groups) > len(groups)
+
+
+def test_of_two_commands_that_write_the_same_tables_one_does(spark: SparkSession, uri: StoreUri) -> None:
+    """The other neither writes there nor removes what the first has written."""
+    out = StoreUri(f"{uri}/tables")
+    with published._at(spark, out) as first, pytest.MonkeyPatch.context() as patch:
+        file_systems.write(spark, first / "a", b"1")
+        patch.setattr(file_systems, "exists", lambda *_: False)  # it looked before the first began
+        with pytest.raises(TablesError, match="is being written by another command"), published._at(spark, out):
+            raise AssertionError("it was let in")
+    assert file_systems.read(spark, out / "a") == b"1"
+    assert not file_systems.exists(spark, out / published.WRITING)
 
 
 def test_two_commands_that_judge_the_same_trials_give_them_once(
@@ -163,6 +237,7 @@ def test_a_row_that_was_changed_is_left_out(spark: SparkSession, uri: StoreUri, 
     changes = [{"trial": "t008", "events": fewer}, {"trial": "t009", "document": json.dumps(document)}]
     add(spark, uri, [good | change | {"code": "other"} for change in changes])
     store = open_store(spark, uri)
+    assert {row["trial"] for row in rows_of(store.events.select("trial").distinct())} == set(NAMES)
     assert [each.trial for each in store.left_out] == ["t009"]
     assert "was changed after it was sealed" in store.left_out[0].why
     rows, left_out = results(spark, uri)

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 from hdfs import HdfsUnavailable, hdfs, servers_jar
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from standalone import REQUIRED, cluster, lab, wait_until_none_in
 
+from rebalance_lab.analysis import file_systems, session
+from rebalance_lab.analysis.remote_store import JUDGED_FOLDER, STORED, storing
 from rebalance_lab.analysis.session import java_problem
+from rebalance_lab.analysis.uri import StoreUri
 from rebalance_lab.history.files import load, trial_folders
 from rebalance_lab.trials import api
 
@@ -59,11 +63,28 @@ def test_a_sweep_into_hdfs_gives_the_claims_and_tables_of_a_folder(place: tuple[
     assert _without_commands(there.stdout) == _without_commands(of_folder.stdout)
     assert json.loads(there.stdout)["Z10"]["readings"]["described"]["simulated"] == 4
 
+    judged_by_other_code(store)
+    again = lab("claims", "--json", "--master", master, "--store", store, *SMALL)
+    assert (again.returncode, again.stdout) == (there.returncode, there.stdout), again.stderr
+    assert (
+        lab("claims", "--json", "--master", master, "--store", store, *SMALL).stdout == there.stdout
+    )  # by what is kept
+
     wrote = lab("tables", "--json", "--master", master, "--store", store, "--out", f"{uri}/tables", *SMALL)
     assert wrote.returncode == 0, wrote.stderr
     rows = {name: table["rows"] for name, table in json.loads(wrote.stdout)["tables"].items()}
     assert (rows["trials"], rows["measures"]) == (4, 4)
     assert rows["events"] == sum(len(load(folder).events) for folder in trial_folders(tmp_path / "trials"))
+
+
+def judged_by_other_code(store: str) -> None:
+    """Add the rows of a store again, as if older code had judged them: this code has to."""
+    uri = StoreUri(store)
+    with session.start(cores=1) as local:
+        older = local.session.read.schema(STORED).option("recursiveFileLookup", "true").parquet(f"{uri}/histories")
+        rows = older.withColumn("code", F.lit("older")).withColumn("written_us", F.col("written_us") + 1)
+        storing(uri)(rows.localCheckpoint())
+        assert not file_systems.exists(local.session, uri / JUDGED_FOLDER)
 
 
 def _without_commands(text: str) -> dict[str, object]:
