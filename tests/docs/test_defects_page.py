@@ -60,7 +60,7 @@ def test_every_defect_says_where_it_is_and_how_to_see_it() -> None:
     entries = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
     assert len(entries) == 48
     for entry in entries:
-        for said in ("- Kafka: ", "- Here: ", "- See it: ", "- Sure: "):
+        for said in ("- Kafka: ", "- Here: ", "- See it: ", "- Evidence: "):
             assert entry.count(said) == 1, (entry.splitlines()[0], said)
 
 
