@@ -156,10 +156,14 @@ def arrow_table(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.Tab
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(schema))
 
 
-def dealt(spark: SparkSession, rows: pa.Table, schema: StructType, tasks: int) -> DataFrame:
-    """A DataFrame of rows that the driver has, dealt to so many tasks in turn. `repartition` begins each of its input
-    partitions at another task, so of few rows some tasks would get several and others none."""
-    numbers = pa.array((number % tasks for number in range(len(rows))), pa.int32())
+def dealt(
+    spark: SparkSession, rows: pa.Table, schema: StructType, tasks: int, *, neighbours: bool = False
+) -> DataFrame:
+    """A DataFrame of rows that the driver has, dealt to so many tasks: in turn, or `neighbours` to the same one.
+    `repartition` begins each of its input partitions at another task, so of few rows some tasks would get several and
+    others none."""
+    of = len(rows)
+    numbers = pa.array((row * tasks // of if neighbours else row % tasks for row in range(of)), pa.int32())
     numbered = StructType([*schema.fields, column(_TASK, IntegerType())])
     frame = spark.createDataFrame(rows.append_column(arrow_schema(numbered).field(_TASK), numbers), schema=numbered)
     return frame.repartitionById(tasks, _TASK).drop(_TASK)

@@ -127,10 +127,12 @@ def places_of(spark: SparkSession, store: Store, trials: Sequence[str]) -> DataF
     return _to_judge(spark, pa.table(columns, schema=arrow_schema(PLACES)), PLACES)
 
 
-def _to_judge(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+def _to_judge(spark: SparkSession, rows: pa.Table, schema: StructType, *, neighbours: bool = False) -> DataFrame:
     """A row for each trial, dealt to the tasks that judge them. Few are not worth a shuffle."""
     tasks = max(TASKS_PER_CORE * cores_of(spark), -(-len(rows) // TRIALS_PER_TASK))
-    return dealt(spark, rows, schema, tasks) if len(rows) > tasks else spark.createDataFrame(rows, schema=schema)
+    if len(rows) <= tasks:
+        return spark.createDataFrame(rows, schema=schema)
+    return dealt(spark, rows, schema, tasks, neighbours=neighbours)
 
 
 def _whole_path(base: Path, store: Store, folder: Path) -> str:
@@ -175,7 +177,9 @@ def _judged_rows(
     def judge(some: Sequence[str]) -> DataFrame:
         wanted = set(some)
         rows = [row for row in places if row["trial"] in wanted]
-        return judged_trials(_to_judge(spark, arrow_table(rows, HISTORIES), HISTORIES), rejudge=rejudge)
+        wanted_rows = arrow_table(rows, HISTORIES)
+        # Neighbours are in the same Parquet file, which is opened once for them.
+        return judged_trials(_to_judge(spark, wanted_rows, HISTORIES, neighbours=True), rejudge=rejudge)
 
     return judged_by(judge, [row["trial"] for row in places], prepare)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -38,12 +39,17 @@ def test_a_signal_does_not_wait_for_the_trials_that_are_judged(spark: SparkSessi
     assert time.monotonic() - began < _SLOW_S / 2
 
 
+@pytest.mark.parametrize("neighbours", [False, True])
 @pytest.mark.parametrize(("rows", "tasks"), [(2, 2), (16, 16), (33, 8)])
-def test_rows_are_dealt_evenly(spark: SparkSession, rows: int, tasks: int) -> None:
+def test_rows_are_dealt_evenly(spark: SparkSession, rows: int, tasks: int, neighbours: bool) -> None:
     given = pa.table({"id": range(rows)})
-    frame = dealt(spark, given, StructType([column("id", LongType())]), tasks)
+    frame = dealt(spark, given, StructType([column("id", LongType())]), tasks, neighbours=neighbours)
     assert sorted(row["id"] for row in rows_of(frame)) == list(range(rows))
     found = frame.selectExpr("spark_partition_id() AS task").groupBy("task").count()
     sizes = [row["count"] for row in rows_of(found)]
     assert (len(sizes), sum(sizes)) == (tasks, rows)
     assert max(sizes) - min(sizes) <= 1
+    ids = rows_of(frame.selectExpr("id", "spark_partition_id() AS task"))
+    together = [row["task"] for row in sorted(ids, key=lambda row: int(row["id"]))]
+    changes = sum(one != other for one, other in itertools.pairwise(together))
+    assert changes == (tasks - 1 if neighbours else rows - 1)
