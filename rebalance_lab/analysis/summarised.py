@@ -78,9 +78,9 @@ _COLLECTED_AT_ONCE = 2
 
 _INTERRUPTED_EACH_S = 0.1
 
-#: The most trials that one task judges: those of a lost executor are judged again. The executors of a cluster come one
-#: by one, so a small number also leaves work for those that come later.
-TRIALS_PER_TASK = 64
+#: The most trials that one task judges: those of a lost executor are judged again, and the executors of a cluster come
+#: one by one. With fewer trials a task every later query has more tasks (64: 5 % more time for 2,000 trials).
+TRIALS_PER_TASK = 256
 
 #: What Spark says of a worker that ended, and what the lab says of its trial.
 WORKER_ENDED_IN_SPARK = "Python worker exited unexpectedly"
