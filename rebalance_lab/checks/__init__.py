@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from rebalance_lab.checks.disturbances import doubted
 from rebalance_lab.checks.model import Check, Finding, Outcome
 from rebalance_lab.history.files import History
+from rebalance_lab.kernel.garbage import without_collector
 
 __all__ = ["CHECKS", "Check", "Finding", "Outcome", "checks_of", "discover", "judge", "register"]
 
@@ -54,5 +55,6 @@ def judge(history: History) -> dict[str, Finding]:
     disturbed the trial (`disturbances`). Raises HistoryError for events that no recorder of this
     lab writes."""
     checks = checks_of(history.trial.subject)
-    found = {name: check.judge(history) for name, check in checks.items() if check.applies(history)}
-    return doubted(history, found)
+    with without_collector():
+        found = {name: check.judge(history) for name, check in checks.items() if check.applies(history)}
+        return doubted(history, found)

@@ -13,9 +13,11 @@ names no list, or if the reads leave open what its member saw. Where operations 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from operator import attrgetter
 
 from rebalance_lab.checks.members import Attempt, MemberLife, Partition, Rebalance, member_lives
 from rebalance_lab.checks.operations import only_counted
@@ -27,7 +29,7 @@ from rebalance_lab.checks.registry_state import (
     registration_of,
     topic_changes,
 )
-from rebalance_lab.history.events import Event, Kind, order
+from rebalance_lab.history.events import Event, EventId, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.rebalances import AttemptFailure
 from rebalance_lab.history.views import events_of, grouped, once
@@ -280,10 +282,23 @@ class ViewRead:
 
 def views_read(history: History, group: str, began: Event, decided: Event) -> list[ViewRead]:
     """The views that a process had read in an attempt when it decided, each once."""
+    known, attempt = _views_read(history), (group, began.id, decided.id)
+    if attempt not in known:
+        known[attempt] = _read_views(history, group, began, decided)
+    return known[attempt]
+
+
+@once
+def _views_read(_: History) -> dict[tuple[str, EventId, EventId], list[ViewRead]]:
+    """What `views_read` has found so far. Several checks ask for each attempt."""
+    return {}
+
+
+def _read_views(history: History, group: str, began: Event, decided: Event) -> list[ViewRead]:
     found: dict[ViewRead, None] = {}
     replies = _lists_read(history).get((decided.actor, f"/consumers/{group}/ids"), ())
     lists = _lists(history).get(group, Timeline())
-    for reply in [each for each in replies if began.n < each.n < decided.n]:
+    for reply in _between(began, decided, replies):
         listed = lists.at(reply.zxid or 0)
         if listed is not None:
             zxid, members = listed
@@ -303,11 +318,19 @@ def view_read(history: History, group: str, began: Event, decided: Event) -> Vie
     return found[0] if len(found) == 1 else None
 
 
+_number = attrgetter("n")
+
+
+def _between(began: Event, until: Event, events: Sequence[Event]) -> Sequence[Event]:
+    """Those of a process's events, which are in the order of their numbers, that lie between two others."""
+    return events[bisect_right(events, began.n, key=_number) : bisect_left(events, until.n, key=_number)]
+
+
 @once
 def _lists_read(history: History) -> dict[tuple[str, str], list[Event]]:
-    """(process, path) -> its replies with the children of a znode, in order."""
-    replies = (event for event in events_of(history, Kind.OK) if event.of("op") == "children")
-    return grouped(replies, lambda event: (event.actor, str(event.of("path"))))
+    """(process, path) -> its replies with the children of a znode, in the order of their numbers."""
+    replies = [event for event in events_of(history, Kind.OK) if event.of("op") == "children"]
+    return grouped(sorted(replies, key=_number), lambda event: (event.actor, str(event.of("path"))))
 
 
 @once
@@ -329,11 +352,10 @@ def _partitions_before(history: History, began: Event, reply: Event) -> Iterator
     """The topics that the process had read in the attempt before a reply, with the partitions that they had then; all
     combinations if topics were read more than once and had changed."""
     read: dict[str, dict[tuple[int, ...], None]] = {}
-    for event in _topics_read(history).get(reply.actor, ()):
-        if began.n < event.n < reply.n:
-            topic = str(event.of("path")).removeprefix(_TOPICS)
-            content = _topics(history).get(topic, Timeline()).value(event.zxid or 0, ())
-            read.setdefault(topic, {})[content] = None
+    for event in _between(began, reply, _topics_read(history).get(reply.actor, ())):
+        topic = str(event.of("path")).removeprefix(_TOPICS)
+        content = _topics(history).get(topic, Timeline()).value(event.zxid or 0, ())
+        read.setdefault(topic, {})[content] = None
     for chosen in islice(product(*read.values()), _MOST_VIEWS):
         yield dict(zip(read, chosen, strict=True))
 
@@ -343,7 +365,7 @@ def _topics_read(history: History) -> dict[str, list[Event]]:
     """Process -> its replies to reads of a topic's znode, also if it does not exist."""
     replies = events_of(history, Kind.OK, Kind.FAILED_OP)
     reads = [each for each in replies if each.of("op") == "get" and str(each.of("path")).startswith(_TOPICS)]
-    return grouped(sorted(reads, key=lambda event: event.n), lambda event: event.actor)
+    return grouped(sorted(reads, key=_number), lambda event: event.actor)
 
 
 @once

@@ -145,6 +145,13 @@ def judge(history: History) -> Finding:
 
 
 @once
+def _owner_changes(history: History) -> list[Event]:
+    """Changes of owner znodes, in order."""
+    changes = (event for event in registry(history) if event.partition is not None)
+    return [event for event in changes if str(event.of("path")).split("/")[3:4] == ["owners"]]
+
+
+@once
 def _replies(history: History) -> dict[str, dict[tuple[int | None, object], int]]:
     """Actor -> (zxid, path) of each create and delete that was answered with OK -> the n of the answer."""
     found: dict[str, dict[tuple[int | None, object], int]] = {}
@@ -180,11 +187,8 @@ class _Process:
         standing: dict[object, _Znode] = {}
         ours: list[_Znode] = []
         found: list[_Breach] = []
-        for event in registry(self._history):
-            path = event.of("path")
-            if event.partition is None or str(path).split("/")[3:4] != ["owners"]:
-                continue
-            mine = self._is_mine(event)
+        for event in _owner_changes(self._history):
+            path, mine = event.of("path"), self._is_mine(event)
             if event.kind is Kind.CREATED:
                 znode = _Znode(event, self._span(event), mine)
                 if mine:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rebalance_lab.explore.model import Partition, State, Step
 from rebalance_lab.explore.properties import Property
+from rebalance_lab.kernel.garbage import without_collector
 
 #: A state takes about 120 bytes.
 MOST_STATES = 10_000_000
@@ -54,17 +53,5 @@ def explore(
     """Search until each of the properties `wanted` is violated, or nothing is left. `whole`: until nothing is left."""
     from rebalance_lab.explore.breadth_first import BreadthFirst  # noqa: PLC0415 - it loads NumPy
 
-    with _without_collector():
+    with without_collector():
         return BreadthFirst(partition, [each for each in Property if each in wanted], most_states).run(whole=whole)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """The search makes millions of tuples and no cycles; looking for some takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.history.files import History
+from rebalance_lab.kernel.garbage import without_collector
 
 Row = dict[str, Any]
 
@@ -42,26 +44,33 @@ class Judged(msgspec.Struct, frozen=True):
 def judgement(history: History, findings: Mapping[str, Finding] | None = None) -> Row:
     """The columns of RESULTS (`tables.trial_results`) that come from the events of a trial. `findings`: of
     `checks.judge`, where they are known already. Raises HistoryError."""
-    found = faults(history)
-    outcomes = outcomes_of(history.trial, judge(history) if findings is None else findings)
-    return {
-        "events": len(history.events),
-        "faults": len(found),
-        "bitten": sum(fault.why_not_bitten is None for fault in found),
-        "unproved": unproved(history),
-        "findings": [_finding(each) for each in outcomes],
-        "episodes": _plain(episodes(history)),
-        "herd_costs": _plain(herd_costs_of(history)),
-    }
+    with without_collector():
+        found = faults(history)
+        outcomes = outcomes_of(history.trial, judge(history) if findings is None else findings)
+        return {
+            "events": len(history.events),
+            "faults": len(found),
+            "bitten": sum(fault.why_not_bitten is None for fault in found),
+            "unproved": unproved(history),
+            "findings": [_finding(each) for each in outcomes],
+            "episodes": _plain(episodes(history)),
+            "herd_costs": _plain(herd_costs_of(history)),
+        }
 
 
 def _finding(outcome: TrialOutcome) -> Row:
-    row = {name: value for name, value in dataclasses.asdict(outcome).items() if name not in _OF_TRIAL}
+    row = {name: getattr(outcome, name) for name in _names(TrialOutcome) if name not in _OF_TRIAL}
     return row | {"witness": [{"actor": actor, "n": n} for actor, n in outcome.witness]}
 
 
 def _plain(rows: Iterable[Any]) -> list[Row]:
-    return [dataclasses.asdict(row) for row in rows]
+    return [{name: getattr(row, name) for name in _names(type(row))} for row in rows]  # type: ignore[arg-type]
+
+
+@cache
+def _names(rows: Any) -> tuple[str, ...]:
+    """The fields of a table's rows; none of them is a dataclass itself."""
+    return tuple(field.name for field in dataclasses.fields(rows))
 
 
 def keep_judgement(folder: Path, history: History, findings: Mapping[str, Finding] | None = None) -> None:

@@ -1,0 +1,20 @@
+"""Python's garbage collector, switched off for a while."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep the collector from looking for cycles in a block that makes many objects, which live on, and few cycles. It
+    took a fifth of the time of a large simulation, a third of an exploration, and a tenth of judging."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
