@@ -11,6 +11,7 @@ Hive's layout.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import uuid
@@ -61,6 +62,8 @@ from rebalance_lab.history.files import (
     parse_trial,
 )
 from rebalance_lab.history.scratch import Scratch, owned, remove_whole
+
+_log = logging.getLogger(__name__)
 
 HISTORIES_FOLDER, JUDGED_FOLDER = "histories", "judged"
 
@@ -267,6 +270,8 @@ class RemoteStore:
         except (Py4JJavaError, PySparkException) as error:
             if WORKER_ENDED_IN_SPARK in str(error):
                 raise
+            why = file_systems.reason(error) if isinstance(error, Py4JJavaError) else str(error).splitlines()[0]
+            _log.warning("what is judged now is not kept: %s cannot be written: %s", folder, why)
             return found.select(*JUDGED.fieldNames())
         return self.spark.read.schema(_LATER).parquet(literal(folder)).select("judged.*")
 

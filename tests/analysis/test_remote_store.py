@@ -135,12 +135,17 @@ def test_what_a_task_judged_is_kept_if_another_task_fails(
 
 
 def test_a_store_that_cannot_be_written_is_judged_all_the_same(
-    spark: SparkSession, uri: StoreUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    uri: StoreUri,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     judged = results(spark, uri)
     (tmp_path / "trials" / "judged").touch()  # not even root can make a folder in a file
     monkeypatch.setattr(remote_store, "code_that_judges", lambda: "other")
     assert results(spark, uri) == judged
+    assert "what is judged now is not kept" in caplog.text
 
 
 def test_a_judgement_that_failed_in_a_sweep_is_tried_again(spark: SparkSession, uri: StoreUri, folder: Path) -> None:
