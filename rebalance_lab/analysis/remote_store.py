@@ -12,7 +12,6 @@ Hive's layout.
 from __future__ import annotations
 
 import logging
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +60,7 @@ from rebalance_lab.history.files import (
     parse_events,
     parse_trial,
 )
-from rebalance_lab.history.scratch import Scratch, owned, remove_whole
+from rebalance_lab.history.scratch import replacing
 
 _log = logging.getLogger(__name__)
 
@@ -307,13 +306,9 @@ def _trial(row: Row) -> Trial:
 def _fetched(row: Any, into: Path) -> Path:
     """The folder of a trial that is written whole, or not at all. One of the same name goes."""
     folder = into / str(row["trial"])
-    with owned(lambda: Scratch.make(into / f".{folder.name}.{os.getpid()}.part")) as part:
-        (part.folder / EVENTS_FILE).write_bytes(row["events"])
-        (part.folder / TRIAL_FILE).write_text(row["document"], "utf-8")
-        if folder.exists():
-            remove_whole(folder)
-        part.rename(folder)
-        part.keep()
+    with replacing(folder) as part:
+        (part / EVENTS_FILE).write_bytes(row["events"])
+        (part / TRIAL_FILE).write_text(row["document"], "utf-8")
     return folder
 
 

@@ -27,6 +27,10 @@ _REMOVAL_ATTEMPTS = 100
 _REMOVAL_PAUSE_S = 0.02
 
 
+#: The end of the name of a folder that will replace another.
+PART = ".part"
+
+
 @dataclass(slots=True)
 class Scratch:
     """A folder of this process. `lock`: the open descriptor of the lock's file. `is_over`: it has been kept or
@@ -99,6 +103,18 @@ def owned(make: Callable[[], Scratch]) -> Iterator[Scratch]:
         if scratch is not None and not scratch.is_over:
             with undisturbed():
                 scratch.remove()
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, which takes its name and place at the end of the block. If the block fails, the new
+    one goes, and the old one stays. Raises OSError."""
+    with owned(lambda: Scratch.make(folder.with_name(f".{folder.name}.{os.getpid()}{PART}"))) as part:
+        yield part.folder
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+        part.keep()
 
 
 def orphans(place: Path, pattern: str) -> Iterator[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import shutil
 import signal
 import time
 from collections import Counter
@@ -27,7 +26,7 @@ from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.disk import is_for_want_of_space, no_space, writing
 from rebalance_lab.history.files import TRIAL_FILE, History, Trial, load, read_trial, seal
-from rebalance_lab.history.scratch import LOCK, Scratch, orphans, owned, remove_whole
+from rebalance_lab.history.scratch import LOCK, PART, Scratch, orphans, owned, remove_whole, replacing
 from rebalance_lab.history.views import gave_up
 from rebalance_lab.kernel.errors import LabError
 from rebalance_lab.kernel.interruption import undisturbed
@@ -125,9 +124,6 @@ class FailedTrial:
     plan: Plan
     why: str
 
-
-#: The end of the name of a simulated trial that is being stored.
-_PART = ".part"
 
 #: The result of a trial of a sweep.
 Ended = TrialResult | FailedTrial
@@ -233,7 +229,7 @@ def _perform(plan: Plan, folder: Path) -> None:
 
 def remove_unfinished(store: Path) -> None:
     """Remove the trials of processes that were killed."""
-    for pattern in ("[!.]*", f".*{_PART}"):
+    for pattern in ("[!.]*", f".*{PART}"):
         for folder in orphans(store, pattern):
             if (folder / TRIAL_FILE).exists():  # killed right after it was sealed
                 (folder / LOCK).unlink(missing_ok=True)
@@ -252,14 +248,10 @@ def _left_traces(folder: Path) -> bool:
 
 def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     folder = store / history.trial.id
-    with owned(lambda: Scratch.make(store / f".{history.trial.id}.{os.getpid()}{_PART}")) as part:
+    with replacing(folder) as part:
         with writing(folder):
-            (part.folder / "events.jsonl").write_bytes(body)
-        seal(part.folder, history.trial)
-        if folder.exists():
-            shutil.rmtree(folder)
-        part.rename(folder)
-        part.keep()
+            (part / "events.jsonl").write_bytes(body)
+        seal(part, history.trial)
     return folder
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.history.scratch import Scratch, orphans, owned, temporary_folder
+from rebalance_lab.history.scratch import Scratch, orphans, owned, replacing, temporary_folder
 from rebalance_lab.kernel.interruption import Interrupted, interruptible
 
 PREFIX = "rebalance-lab-spark-"
@@ -121,6 +121,23 @@ def test_a_name_that_is_taken_leaves_nothing(place: Path) -> None:
     with pytest.raises(OSError, match="not empty"):
         Scratch.make(place / "trial")
     assert [each.name for each in place.iterdir()] == ["trial"]
+
+
+def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    for text in ("first", "second"):
+        with replacing(folder) as new:
+            (new / text).touch()
+        assert [path.name for path in folder.iterdir()] == [text]
+
+    def replaced_on_a_full_disk() -> None:
+        with replacing(folder) as new:
+            (new / "third").touch()
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        replaced_on_a_full_disk()
+    assert [path.name for path in tmp_path.rglob("*")] == ["trial", "second"]
 
 
 def test_a_folder_that_others_have_deleted_is_kept_no_more(tmp_path: Path) -> None:
