@@ -283,9 +283,11 @@ def trials_of(
     plans: list[Plan], store: Path, processes: int, master: str | None, spark_settings: Mapping[str, str] | None = None
 ) -> Iterator[Ended]:
     """Run the trials of a sweep here, on local processes, or on Spark, and give each result as it comes. Raises
-    SparkStartError."""
+    SparkStartError, and PlanError for settings of Spark without a master."""
     if master is not None:
         return _on_spark(plans, store, master, spark_settings)
+    if spark_settings:
+        raise PlanError("spark_settings are for a sweep on Spark: give master, too, as master='local[4]'")
     if processes == 1:
         return map(partial(api.attempt, store=store, keep=keep_judgement), plans)
     return api.attempts(plans, store, processes, keep_judgement)

@@ -93,6 +93,10 @@ class TestRun:
 
 
 class TestSweep:
+    def test_settings_of_spark_need_a_spark(self, store: Path) -> None:
+        with pytest.raises(lab.PlanError, match="give master, too"):
+            lab.sweep("zombie", spark_settings={"spark.executor.memory": "2g"}, store=store)
+
     def test_results_come_in_the_order_of_settings_and_seeds(self, store: Path) -> None:
         found = lab.sweep("zombie", seeds=[3, 1], pause_ms=[5000, 500], store=store)
         told = [(each.trial.parameters["pause_ms"], each.trial.seed) for each in found]
