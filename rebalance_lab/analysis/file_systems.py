@@ -43,8 +43,8 @@ def write(spark: SparkSession, uri: StoreUri, content: bytes) -> None:
 
 
 def claim(spark: SparkSession, uri: StoreUri) -> bool:
-    """Make an empty file; False if there is one already. Of several who try, one succeeds, where the file system
-    can tell (HDFS and local ones can)."""
+    """Make an empty file; False if there is one already. If several processes try, one succeeds, on file systems that
+    make a file in one step (HDFS and local ones do)."""
     with _told(uri):
         system, path = _at(spark, uri)
         try:

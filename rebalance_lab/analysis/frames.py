@@ -123,7 +123,8 @@ _READERS: dict[Any, Callable[[Any], Any]] = {str: sys.intern, EventId: _values, 
 
 
 def _reader(hint: Any) -> Callable[[Any], Any] | None:
-    """Makes a field of this type of what Spark has instead, which is not None. None: it is the same."""
+    """A function that makes a field of this type from what a row of Spark's holds (never None); None if both are the
+    same."""
     if type(None) in get_args(hint):  # of `kind | None`
         return _reader(get_args(hint)[0])
     if isinstance(hint, EnumType):

@@ -213,8 +213,8 @@ def judged_by(
 
 @contextmanager
 def _jobs_aside(spark: SparkSession, threads: int) -> Iterator[Callable[..., Future[Any]]]:
-    """A function that runs another in one of so many threads. An error in the block, or a signal, ends their jobs:
-    otherwise it would wait for them."""
+    """A function that runs another one in one of so many threads. If the block ends with an error or a signal, the jobs
+    of these threads are cancelled; otherwise the block would end only after them."""
     running: list[Future[Any]] = []
     with ThreadPoolExecutor(threads) as pool:
 
