@@ -54,15 +54,31 @@ def disturbance(history: History) -> Event | None:
 
 def _explains(history: History, fault: Fault, event: Event, actor: str, members: set[str]) -> bool:
     """Whether a fault may have caused the loss: a fault of `actor`, or of the servers, until the first REST_REACHED
-    after its end, in any phase."""
+    after its end, in any phase. A fault of `actor` that has ended does not explain the loss of a later connection. The
+    servers may elect a leader after theirs, and then close connections that are new."""
     target = fault.began.of("target")
     tolerance_us = TOLERANCE_US if event.kind is Kind.SESSION_CLOSED else 0  # by the server's clock
     of_another = target in members and target != actor
     if kind_of(fault.began).spares_connections or event.at_us < fault.began.at_us - tolerance_us or of_another:
         return False
+    if target == actor and _connected_anew(history, fault, event, actor):
+        return False
     ended = order(fault.ended or fault.began)
     over = next((rest for rest in events_of(history, Kind.REST_REACHED) if order(rest) > ended), None)
     return over is None or event.at_us <= over.at_us + tolerance_us
+
+
+def _connected_anew(history: History, fault: Fault, loss: Event, actor: str) -> bool:
+    """Whether a member made the connection that it loses, or the latest one of the session, after its fault had
+    ended."""
+    closed = loss.kind is Kind.SESSION_CLOSED
+    made = (
+        event
+        for event in reversed(events_of(history, Kind.CONNECTED))
+        if event.actor == actor and (event.session == loss.session if closed else order(event) < order(loss))
+    )
+    latest = next(made, None)
+    return latest is not None and latest.at_us > fault.end_us
 
 
 def doubted(history: History, findings: Mapping[str, Finding]) -> dict[str, Finding]:

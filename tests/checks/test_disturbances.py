@@ -249,3 +249,52 @@ def test_a_server_that_lags_keeps_its_sessions() -> None:
     lost(story, 200)
     story.ended(300, "lag", "z2", began)
     assert outcome(story) is Outcome.UNKNOWN
+
+
+def again(fault: str, target: str, connected_ms: float) -> Story:
+    """m1 loses a connection at 400 ms that it made at `connected_ms`; a fault lasted from 60 to 150 ms."""
+    story = overlapping()
+    began = story.fault(60, fault, target)
+    lost(story, 100)
+    story.ended(150, fault, target, began)
+    story.add(connected_ms, "m1", Kind.CONNECTED, session="0x3")
+    return story
+
+
+@pytest.mark.parametrize("kind", [Kind.DISCONNECTED, Kind.EXPIRED])
+@pytest.mark.parametrize(
+    ("fault", "target", "connected_ms", "disturbs"),
+    [
+        ("cut", "m1", 150, False),
+        ("cut", "m1", 150.001, True),
+        ("pause", "m1", 160, True),
+        ("server-kill", "z1", 160, False),  # new connections, too, end when the servers elect a leader
+    ],
+)
+def test_a_fault_of_the_member_is_no_cause_for_the_loss_of_a_later_connection(
+    fault: str, target: str, connected_ms: float, kind: Kind, *, disturbs: bool
+) -> None:
+    story = again(fault, target, connected_ms)
+    story.add(400, "m1", kind, session="0x3")
+    story.rest(5000)
+    found = disturbance(story.history())
+    assert (found is not None) is disturbs
+    assert found is None or (found.kind, found.at_us) == (kind, 400_000)
+
+
+@pytest.mark.parametrize(("session", "disturbs"), [("0x1", False), ("0x3", True)])
+def test_nor_is_it_for_the_end_of_a_session_that_was_connected_later(session: str, *, disturbs: bool) -> None:
+    story = again("cut", "m1", 160)
+    story.session_closed(400, session)
+    story.rest(5000)
+    assert (disturbance(story.history()) is not None) is disturbs
+
+
+def test_a_connection_that_another_member_made_later_does_not_count() -> None:
+    story = overlapping()
+    began = story.fault(60, "cut", "m1")
+    story.ended(150, "cut", "m1", began)
+    story.add(160, "m2", Kind.CONNECTED, session="0x2")
+    lost(story, 400)
+    story.rest(5000)
+    assert disturbance(story.history()) is None
