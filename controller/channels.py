@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from controller.cluster import LiveBroker
-from controller.request_batch import ControlRequest
+from controller.request_batch import ControlRequest, Send
 from controller.stimuli import (
     LeadershipAnswered,
     ReplicasDeleted,
@@ -41,7 +41,7 @@ Answered = Callable[[Stimulus], None]
 @dataclass(slots=True)
 class _Channel:
     broker: LiveBroker
-    queue: Mailbox[tuple[ControlRequest, Answered]]
+    queue: Mailbox[tuple[Send, Answered]]
     task: Task[None]
 
 
@@ -62,21 +62,20 @@ class BrokerChannels:
                 del self._channels[broker_id]
         for broker_id, broker in brokers.items():
             if broker_id not in self._channels:
-                queue: Mailbox[tuple[ControlRequest, Answered]] = Mailbox(
-                    f"requests to broker {broker_id}", QUEUE_LIMIT
-                )
+                queue: Mailbox[tuple[Send, Answered]] = Mailbox(f"requests to broker {broker_id}", QUEUE_LIMIT)
                 task = self._scope.spawn(self._run(broker, queue), f"channel to broker {broker_id}")
                 self._channels[broker_id] = _Channel(broker, queue, task)
 
-    def send(self, broker_id: int, request: ControlRequest, answered: Answered) -> None:
+    def send(self, what: Send, answered: Answered) -> None:
         """Nothing is sent to a broker that is gone."""
-        channel = self._channels.get(broker_id)
+        channel = self._channels.get(what.broker_id)
         if channel is not None:
-            channel.queue.put((request, answered))
+            channel.queue.put((what, answered))
 
-    async def _run(self, broker: LiveBroker, queue: Mailbox[tuple[ControlRequest, Answered]]) -> None:
+    async def _run(self, broker: LiveBroker, queue: Mailbox[tuple[Send, Answered]]) -> None:
         while True:
-            request, answered = await queue.get()
+            what, answered = await queue.get()
+            request = what.request
             response = await self._answer(broker, request)
             stimulus = _outcome(broker.broker_id, request, response)
             if stimulus is not None:

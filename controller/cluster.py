@@ -116,15 +116,16 @@ def was_written(known: Stored, found: Stored, epoch: int) -> bool:
 class Cluster:
     """`brokers`: those that are registered; some of them are `shutting_down`. `failed`: broker -> its replicas whose
     disk has failed. `stored` lacks partitions whose state has not been written yet; `changed` are those whose
-    leadership is another one since somebody has last looked, in their order. `deleting`: topics that are to be
-    deleted. `reassigning`: partitions that are being reassigned. `replica_states`: partition -> broker -> state."""
+    leadership is another one since somebody has last looked, in their order. `deleting`: topics that are to be deleted.
+    `reassigning`: partitions that are being reassigned. `replica_states`: partition -> broker -> state; partitions may
+    share one mapping."""
 
     brokers: dict[int, LiveBroker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
     failed: dict[int, set[TopicPartition]] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
-    replica_states: dict[TopicPartition, dict[int, ReplicaState]] = field(default_factory=dict)
+    replica_states: dict[TopicPartition, Mapping[int, ReplicaState]] = field(default_factory=dict)
     stored: dict[TopicPartition, Stored] = field(default_factory=dict)
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
@@ -177,9 +178,14 @@ class Cluster:
     def change_replicas(self, replicas: Iterable[Replica], target: ReplicaState) -> None:
         """Raises IllegalTransition; those before it have changed then."""
         for partition, broker in replicas:
-            of_partition = self.replica_states.setdefault(partition, {})
-            check_replica(partition, broker, of_partition.get(broker, ReplicaState.NON_EXISTENT), target)
-            of_partition[broker] = target
+            states = self.replica_states.get(partition, {})
+            check_replica(partition, broker, states.get(broker, ReplicaState.NON_EXISTENT), target)
+            self.replica_states[partition] = {**states, broker: target}
+
+    def drop_replicas(self, partition: TopicPartition, brokers: Iterable[int]) -> None:
+        """Forget replicas that have been deleted."""
+        dropped, states = set(brokers), self.replica_states[partition]
+        self.replica_states[partition] = {each: state for each, state in states.items() if each not in dropped}
 
     def replicas_in(self, partitions: Iterable[TopicPartition], *states: ReplicaState) -> list[Replica]:
         """The replicas of these partitions that are in one of these states."""

@@ -153,7 +153,7 @@ class ControllerMachine:
                     cluster.states[partition] = new
                 else:
                     cluster.states[partition] = online if stored.leader_and_isr.leader in live else offline
-                cluster.replica_states[partition] = of_replicas(topic.replicas[partition.partition], lost).copy()
+                cluster.replica_states[partition] = of_replicas(topic.replicas[partition.partition], lost)
             cluster.reassigning |= {TopicPartition(name, each) for each in topic.reassigned}
 
     def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from controller.cluster import LiveBroker, Stored, Topic
@@ -104,6 +104,19 @@ def read_topic(assignment: TopicAssignment) -> Topic:
         assignment.adding_replicas,
         assignment.removing_replicas,
     )
+
+
+def those_stored(
+    nodes: Iterable[tuple[TopicPartition, Node]], log: Callable[[str], None]
+) -> dict[TopicPartition, Stored]:
+    """The states in these znodes. Of those that cannot be read it is logged why."""
+    found = {}
+    for partition, node in nodes:
+        try:
+            found[partition] = read_stored(partition, node)
+        except KafkaException as error:
+            log(f"the state of {partition.topic}-{partition.partition}: {error}")
+    return found
 
 
 def read_stored(partition: TopicPartition, node: Node) -> Stored:

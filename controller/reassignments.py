@@ -304,8 +304,7 @@ class Reassignments:
 
     def _drop_replicas(self, partition: TopicPartition) -> None:
         self._change_replicas(partition, ReplicaState.NON_EXISTENT)
-        for broker in self._gone.pop(partition):
-            del self._cluster.replica_states[partition][broker]
+        self._cluster.drop_replicas(partition, self._gone.pop(partition))
 
     def _end_or_wait(self, partitions: Collection[TopicPartition]) -> list[Instruction]:
         waiting = [each for each in partitions if self._gone.get(each)]

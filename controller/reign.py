@@ -19,7 +19,7 @@ event here. One that has not ended by then counts as one that needs the lock onc
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
@@ -32,13 +32,13 @@ from controller.nodes import (
     get,
     inside,
     live_brokers,
-    read_stored,
     read_topic,
     those_read,
+    those_stored,
     those_there,
     those_unclean,
 )
-from controller.request_batch import ControlRequest, Send
+from controller.request_batch import Send
 from controller.settings import ControllerBug, ControllerSettings
 from controller.stimuli import (
     AnswerElection,
@@ -102,7 +102,7 @@ from rebalance_lab.wire.paths import (
     topic_path,
 )
 from rebalance_lab.world.errors import NoNode
-from rebalance_lab.world.ports import Children, Node, Reply, WatchEvent
+from rebalance_lab.world.ports import Children, Reply, WatchEvent
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 T = TypeVar("T")
@@ -116,6 +116,9 @@ _LISTS = (BROKER_IDS, BROKER_TOPICS, DELETE_TOPICS, ISR_CHANGES)
 #: One of these paths, and its children when they were listed.
 _Listed = tuple[str, tuple[str, ...]]
 
+#: The states in one request.
+STATES_TOGETHER = 1_000
+
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
 
@@ -127,7 +130,7 @@ class Channels(Protocol):
         """These brokers are live: open channels to new ones, close those to others."""
         ...
 
-    def send(self, broker_id: int, request: ControlRequest, answered: Callable[[Stimulus], None]) -> None:
+    def send(self, what: Send, answered: Callable[[Stimulus], None]) -> None:
         """`answered` is called with what the controller must hear of an answer."""
         ...
 
@@ -221,7 +224,7 @@ class Reign:
         found: Stimulus | None = None
         match instruction:
             case Send():
-                self._channels.send(instruction.broker_id, instruction.request, self._events.put)
+                self._channels.send(instruction, self._events.put)
             case WriteStates():
                 found = await self._write(instruction.states, instruction.of)
             case WriteAssignments():
@@ -391,23 +394,17 @@ class Reign:
         return found
 
     async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
-        return self._parsed(await self._nodes_of(partitions))
-
-    def _parsed(self, nodes: Iterable[tuple[TopicPartition, Node]]) -> dict[TopicPartition, Stored]:
-        found = {}
-        for partition, node in nodes:
-            try:
-                found[partition] = read_stored(partition, node)
-            except KafkaException as error:
-                self._log(f"the state of {partition.topic}-{partition.partition}: {error}")
-        return found
-
-    async def _nodes_of(self, partitions: Sequence[TopicPartition]) -> Iterator[tuple[TopicPartition, Node]]:
-        """The state znodes that are there."""
-        state_paths = [partition_state_path(topic, number) for topic, number in partitions]
+        """Of those that have a state znode. A form that reads them together takes in some while ZooKeeper reads the
+        next."""
         if not self._settings.form.reads_together:
-            return those_there(partitions, await self._client.ask_all([get(each) for each in state_paths]))
-        return those_read(partitions, await self._client.read_together(state_paths))
+            answers = await self._client.ask_all([get(partition_state_path(*each)) for each in partitions])
+            return those_stored(those_there(partitions, answers), self._log)
+        parts = [partitions[at : at + STATES_TOGETHER] for at in range(0, len(partitions), STATES_TOGETHER)]
+        begun = [self._client.begin_to_read([partition_state_path(*each) for each in part]) for part in parts]
+        found: dict[TopicPartition, Stored] = {}
+        for part, reading in zip(parts, begun, strict=True):
+            found |= those_stored(those_read(part, await reading.nodes()), self._log)
+        return found
 
     async def _isrs_reported(self, names: Sequence[str]) -> IsrsReported:
         """The states of the partitions whose leaders report there that they have written them."""
@@ -476,7 +473,7 @@ class Reign:
         for each, answer in zip(partitions, answers, strict=True):
             if answer.error is None:
                 self._watch(partition_state_path(*each), answer.reply)
-        return StatesRead(partitions, self._parsed(those_there(partitions, answers)))
+        return StatesRead(partitions, those_stored(those_there(partitions, answers), self._log))
 
     async def _unclean(self, partitions: Sequence[TopicPartition]) -> set[str]:
         """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""

@@ -7,14 +7,15 @@ sent in the last versions before topic ids, so they do not say that a leader is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 
 from msgspec.structs import replace
 
-from controller.cluster import Cluster, Topic
+from controller.cluster import Cluster
 from controller.forms import ControllerForm
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, PLAINTEXT
@@ -48,10 +49,21 @@ _SECURITY_PROTOCOL_PLAINTEXT = 0
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send `request` to a broker, after those sent to it before."""
+    """Send `request` to a broker, after those sent to it before. `make`: makes it, when its turn comes: metadata of
+    many partitions must not hold up the leaderships that go out before it. Kafka, too, builds a request in the thread
+    that sends it (`RequestSendThread.doWork`)."""
 
     broker_id: int
-    request: ControlRequest
+    make: Callable[[], ControlRequest]
+
+    @classmethod
+    def of(cls, broker_id: int, request: ControlRequest) -> Send:
+        """Of a request that is made already."""
+        return cls(broker_id, lambda: request)
+
+    @property
+    def request(self) -> ControlRequest:
+        return self.make()
 
 
 @dataclass(slots=True)
@@ -78,13 +90,16 @@ class RequestBatch:
 
     def all_lead_or_follow(self, brokers: Collection[int], partitions: Iterable[TopicPartition]) -> None:
         """As `lead_or_follow`, for the replicas of many partitions that are on these brokers. All have a leadership."""
-        topics, leaderships, metadata = self.cluster.topics, self._leaderships, self._metadata
+        topics, alike = self.cluster.topics, dict[tuple[int, ...], list[TopicPartition]]()
         for each in partitions:
-            for broker in topics[each.topic].replicas[each.partition]:
-                if broker in brokers:
-                    leaderships.setdefault(broker, {}).setdefault(each, False)
-                    metadata[each] = None
-        if metadata:
+            alike.setdefault(topics[each.topic].replicas[each.partition], []).append(each)
+        for replicas, those in alike.items():  # a few, of many partitions
+            here = [each for each in replicas if each in brokers]
+            for broker in here:
+                self._leaderships[broker] = dict.fromkeys(those, False) | self._leaderships.get(broker, {})
+            if here:
+                self._metadata.update(dict.fromkeys(those))
+        if self._metadata:
             self._informed.update(dict.fromkeys(self.cluster.brokers))
 
     def inform(self, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
@@ -105,7 +120,9 @@ class RequestBatch:
         live = self.cluster.brokers
         led = self._leadership_requests([each for each in self._leaderships if each in live])
         informed = self._metadata_requests([each for each in self._informed if each in live])
-        stopped = [Send(each, request) for each in self._stops if each in live for request in self._stop_requests(each)]
+        stopped = [
+            Send.of(each, request) for each in self._stops if each in live for request in self._stop_requests(each)
+        ]
         return [*led, *informed, *stopped]
 
     # -- LeaderAndIsr -----------------------------------------------------------------------
@@ -119,7 +136,7 @@ class RequestBatch:
                 found.append(replace(found[brokers.index(before)], broker_epoch=self.cluster.brokers[broker].epoch))
             else:
                 found.append(self._leader_and_isr(broker, states))
-        return [Send(broker, request) for broker, request in zip(brokers, found, strict=True)]
+        return [Send.of(broker, request) for broker, request in zip(brokers, found, strict=True)]
 
     def _leader_and_isr(self, broker: int, states: _Leaderships) -> LeaderAndIsrRequest:
         """`states`: those that were made for other brokers."""
@@ -148,31 +165,30 @@ class RequestBatch:
     def _of_topic(
         self, name: str, of_topic: list[TopicPartition], are_new: Mapping[TopicPartition, bool], states: _Leaderships
     ) -> tuple[LeaderAndIsrPartitionState, ...]:
-        topic, found = self.cluster.topics[name], []
+        topic, stored_of, found = self.cluster.topics[name], self.cluster.stored, []
+        replicas, adding, removing = topic.replicas, topic.adding, topic.removing
         for each in of_topic:
-            is_new = are_new[each]
+            is_new, number = are_new[each], each.partition
             state = states[is_new].get(each)
             if state is None:
-                state = states[is_new][each] = self._leadership(each, topic, is_new)
+                stored = stored_of[each]
+                leadership = stored.leader_and_isr
+                state = LeaderAndIsrPartitionState(
+                    topic_name=name,
+                    partition_index=number,
+                    controller_epoch=stored.controller_epoch,
+                    leader=leadership.leader,
+                    leader_epoch=leadership.leader_epoch,
+                    isr=leadership.isr,
+                    partition_epoch=stored.version,
+                    replicas=replicas[number],
+                    adding_replicas=adding.get(number, ()),
+                    removing_replicas=removing.get(number, ()),
+                    is_new=is_new,
+                )
+                states[is_new][each] = state
             found.append(state)
         return tuple(found)
-
-    def _leadership(self, partition: TopicPartition, topic: Topic, is_new: bool) -> LeaderAndIsrPartitionState:
-        stored, number = self.cluster.stored[partition], partition.partition
-        leadership = stored.leader_and_isr
-        return LeaderAndIsrPartitionState(
-            topic_name=partition.topic,
-            partition_index=number,
-            controller_epoch=stored.controller_epoch,
-            leader=leadership.leader,
-            leader_epoch=leadership.leader_epoch,
-            isr=leadership.isr,
-            partition_epoch=stored.version,
-            replicas=topic.replicas[number],
-            adding_replicas=topic.adding.get(number, ()),
-            removing_replicas=topic.removing.get(number, ()),
-            is_new=is_new,
-        )
 
     # -- UpdateMetadata ---------------------------------------------------------------------
 
@@ -180,66 +196,21 @@ class RequestBatch:
         """They differ only in the epoch of the broker that they are for."""
         if not brokers:
             return []
-        shared = UpdateMetadataRequest(
-            controller_id=self.controller_id,
-            controller_epoch=self.epoch,
-            topic_states=self._topic_metadata(),
-            live_brokers=tuple(
-                UpdateMetadataBroker(
-                    id=each.broker_id,
-                    v0_host=each.host,
-                    v0_port=each.port,
-                    endpoints=(
-                        UpdateMetadataEndpoint(
-                            port=each.port,
-                            host=each.host,
-                            listener=PLAINTEXT,
-                            security_protocol=_SECURITY_PROTOCOL_PLAINTEXT,
-                        ),
-                    ),
-                    rack=each.rack,
-                )
-                for each in self.cluster.brokers.values()
-            ),
-        )
-        return [Send(each, replace(shared, broker_epoch=self.cluster.brokers[each].epoch)) for each in brokers]
+        shared = cache(partial(_metadata, self._as_it_is(), list(self._metadata), self.controller_id, self.epoch))
+        epochs = {each: self.cluster.brokers[each].epoch for each in brokers}
+        return [Send(each, partial(_to_broker, shared, epoch)) for each, epoch in epochs.items()]
 
-    def _topic_metadata(self) -> tuple[UpdateMetadataTopicState, ...]:
-        live = set(self.cluster.live)
-        return tuple(
-            UpdateMetadataTopicState(
-                topic_name=topic,
-                topic_id=self.cluster.topics[topic].topic_id,
-                partition_states=self._metadata_of(topic, of_topic, live),
-            )
-            for topic, of_topic in _by_topic(self._metadata)
+    def _as_it_is(self) -> Cluster:
+        """What metadata are made of. The cluster may be another one when they are."""
+        cluster = self.cluster
+        return Cluster(
+            brokers=dict(cluster.brokers),
+            shutting_down=set(cluster.shutting_down),
+            failed={each: set(failed) for each, failed in cluster.failed.items()},
+            topics={each: cluster.topics[each] for each in dict.fromkeys(topic for topic, _ in self._metadata)},
+            stored={each: cluster.stored[each] for each in self._metadata},
+            deleting=set(cluster.deleting),
         )
-
-    def _metadata_of(
-        self, name: str, of_topic: list[TopicPartition], live: set[int]
-    ) -> tuple[UpdateMetadataPartitionState, ...]:
-        cluster, assigned, deleting = self.cluster, self.cluster.topics[name].replicas, name in self.cluster.deleting
-        found = []
-        for partition in of_topic:
-            stored, replicas = cluster.stored[partition], assigned[partition.partition]
-            leadership = stored.leader_and_isr
-            offline: tuple[int, ...] = ()
-            if cluster.failed or not live.issuperset(replicas):
-                may_lead = cluster.may_lead(partition)
-                offline = tuple([each for each in replicas if each not in may_lead])
-            state = UpdateMetadataPartitionState(
-                topic_name=name,
-                partition_index=partition.partition,
-                controller_epoch=stored.controller_epoch,
-                leader=LEADER_DURING_DELETE if deleting else leadership.leader,
-                leader_epoch=0 if deleting else leadership.leader_epoch,
-                isr=leadership.isr,
-                zk_version=0 if deleting else stored.version,
-                replicas=replicas,
-                offline_replicas=offline,
-            )
-            found.append(state)
-        return tuple(found)
 
     # -- StopReplica ------------------------------------------------------------------------
 
@@ -281,3 +252,71 @@ class RequestBatch:
 def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[TopicPartition]]]:
     """The partitions of each topic, in order."""
     return [(topic, list(of_topic)) for topic, of_topic in groupby(sorted(partitions), key=itemgetter(0))]
+
+
+# -- UpdateMetadata -----------------------------------------------------------------------------
+
+
+def _to_broker(shared: Callable[[], UpdateMetadataRequest], epoch: int) -> UpdateMetadataRequest:
+    return replace(shared(), broker_epoch=epoch)
+
+
+def _metadata(
+    cluster: Cluster, partitions: list[TopicPartition], controller_id: int, epoch: int
+) -> UpdateMetadataRequest:
+    live = set(cluster.live)
+    return UpdateMetadataRequest(
+        controller_id=controller_id,
+        controller_epoch=epoch,
+        topic_states=tuple(
+            UpdateMetadataTopicState(
+                topic_name=topic,
+                topic_id=cluster.topics[topic].topic_id,
+                partition_states=_metadata_of(cluster, topic, of_topic, live),
+            )
+            for topic, of_topic in _by_topic(partitions)
+        ),
+        live_brokers=tuple(
+            UpdateMetadataBroker(
+                id=each.broker_id,
+                v0_host=each.host,
+                v0_port=each.port,
+                endpoints=(
+                    UpdateMetadataEndpoint(
+                        port=each.port,
+                        host=each.host,
+                        listener=PLAINTEXT,
+                        security_protocol=_SECURITY_PROTOCOL_PLAINTEXT,
+                    ),
+                ),
+                rack=each.rack,
+            )
+            for each in cluster.brokers.values()
+        ),
+    )
+
+
+def _metadata_of(
+    cluster: Cluster, name: str, of_topic: list[TopicPartition], live: set[int]
+) -> tuple[UpdateMetadataPartitionState, ...]:
+    assigned, deleting, found = cluster.topics[name].replicas, name in cluster.deleting, []
+    for partition in of_topic:
+        stored, replicas = cluster.stored[partition], assigned[partition.partition]
+        leadership = stored.leader_and_isr
+        offline: tuple[int, ...] = ()
+        if cluster.failed or not live.issuperset(replicas):
+            may_lead = cluster.may_lead(partition)
+            offline = tuple([each for each in replicas if each not in may_lead])
+        state = UpdateMetadataPartitionState(
+            topic_name=name,
+            partition_index=partition.partition,
+            controller_epoch=stored.controller_epoch,
+            leader=LEADER_DURING_DELETE if deleting else leadership.leader,
+            leader_epoch=0 if deleting else leadership.leader_epoch,
+            isr=leadership.isr,
+            zk_version=0 if deleting else stored.version,
+            replicas=replicas,
+            offline_replicas=offline,
+        )
+        found.append(state)
+    return tuple(found)

@@ -68,7 +68,7 @@ SETTINGS_PAGE = "docs/broker.md"
 
 #: Of the garbage collector. A controller that takes over 10,000 partitions makes tens of thousands of objects that
 #: stay. With Python's own thresholds the collector looks at them several times, a tenth of the takeover's time.
-GC_THRESHOLDS = (50_000, 20, 50)
+GC_THRESHOLDS = (100_000, 20, 50)
 
 BrokerSetOption = Annotated[
     list[str] | None,

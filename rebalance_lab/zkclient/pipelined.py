@@ -24,6 +24,7 @@ from rebalance_lab.world.ports import (
     Delete,
     GetRead,
     Node,
+    ReadResult,
     Reply,
     SessionState,
     Set,
@@ -88,8 +89,8 @@ class PipelinedClient:
     async def _ready(self) -> None:
         """Wait until requests can be asked."""
 
-    async def _answer(self, future: Future[Reply[T]]) -> Answer[T] | None:
-        """None: the connection was lost."""
+    async def answer(self, future: Future[Reply[T]]) -> Answer[T] | None:
+        """What came of one request; None if the connection was lost."""
         try:
             return Answer(await future, None)
         except ConnectionLoss:
@@ -105,19 +106,16 @@ class PipelinedClient:
         answers: list[Answer[T] | None] = []
         for request in requests:
             if len(flying) - len(answers) >= self._in_flight:
-                answers.append(await self._answer(flying[len(answers)]))
+                answers.append(await self.answer(flying[len(answers)]))
             flying.append(request(self.session))
         while len(answers) < len(flying):
-            answers.append(await self._answer(flying[len(answers)]))
+            answers.append(await self.answer(flying[len(answers)]))
         return answers
 
-    async def read_together(self, paths: Sequence[str]) -> list[Node | ZooKeeperError]:
-        """Many small znodes without a watch, by multi-reads (`ZooKeeper.multi_read`): of each the node, or the definite
-        error. Kafka reads each by a request of its own."""
-        if not paths:
-            return []
-        reply = await self.ask(lambda session: session.multi_read([GetRead(each) for each in paths]))
-        return [each for each in reply.value if not isinstance(each, tuple)]
+    def begin_to_read(self, paths: Sequence[str]) -> Reading:
+        """Ask for many small znodes without a watch, by multi-reads (`ZooKeeper.multi_read`). Kafka reads each by a
+        request of its own."""
+        return Reading(self, paths)
 
     # -- writes that many need --------------------------------------------------------------
 
@@ -167,6 +165,24 @@ class PipelinedClient:
         return True
 
 
+class Reading:
+    """Znodes that are being read together while their reader does something else."""
+
+    def __init__(self, client: PipelinedClient, paths: Sequence[str]) -> None:
+        self._client = client
+        self._reads = [GetRead(each) for each in paths]
+        self._asked = self._request(client.session)
+
+    async def nodes(self) -> list[Node | ZooKeeperError]:
+        """Of each path the node, or the definite error. They are asked for again if the connection was lost."""
+        answer = await self._client.answer(self._asked)
+        reply = await self._client.ask(self._request) if answer is None else answer.reply
+        return [each for each in reply.value if not isinstance(each, tuple)]
+
+    def _request(self, session: ZooKeeper) -> Future[Reply[tuple[ReadResult, ...]]]:
+        return session.multi_read(self._reads)
+
+
 class RenewedClient(PipelinedClient):
     """A client whose requests go on in the next session when theirs has expired, as those of ZkClient 0.3 do
     (`ZkClient.retryUntilConnected`). Whoever uses it hears of the end of a session by its watches only."""
@@ -185,9 +201,9 @@ class RenewedClient(PipelinedClient):
         while self.session.state is SessionState.EXPIRED:
             await self._renewed
 
-    async def _answer(self, future: Future[Reply[T]]) -> Answer[T] | None:
+    async def answer(self, future: Future[Reply[T]]) -> Answer[T] | None:
         try:
-            return await super()._answer(future)
+            return await super().answer(future)
         except SessionExpired:
             return None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from controller.channels import BrokerChannels, Undelivered
 from controller.cluster import LiveBroker
-from controller.request_batch import ControlRequest
+from controller.request_batch import ControlRequest, Send
 from controller.stimuli import (
     LeadershipAnswered,
     ReplicasDeleted,
@@ -90,7 +91,7 @@ def test_requests_are_delivered_in_order_again_until_they_are_answered() -> None
         brokers.lost = 3
         channels.live({1: ONE})
         for each in range(3):
-            channels.send(1, request(each), brokers.told.append)
+            channels.send(Send.of(1, request(each)), brokers.told.append)
         await simulation.kernel.sleep(1_000_000)
 
     assert play(story).got == [(100, 0), (100, 1), (100, 2)]
@@ -101,7 +102,7 @@ def test_one_request_is_under_way_at_a_time() -> None:
         brokers.answering = Future("an answer")
         channels.live({1: ONE})
         for each in range(2):
-            channels.send(1, request(each), brokers.told.append)
+            channels.send(Send.of(1, request(each)), brokers.told.append)
         await simulation.kernel.sleep(1_000_000)
         assert brokers.got == [(100, 0)]
         brokers.answering.set(None)
@@ -110,17 +111,42 @@ def test_one_request_is_under_way_at_a_time() -> None:
     assert play(story).got == [(100, 0), (100, 1)]
 
 
+def test_a_request_is_made_when_its_turn_comes() -> None:
+    made: list[int] = []
+
+    def make(number: int) -> StopReplicaRequest:
+        made.append(number)
+        return request(number)
+
+    async def story(simulation: Simulation, channels: BrokerChannels, brokers: Brokers) -> None:
+        brokers.answering = Future("an answer")
+        channels.live({1: ONE})
+        for each in range(3):
+            channels.send(Send(1, partial(make, each)), brokers.told.append)
+        await simulation.kernel.sleep(1_000_000)
+        assert made == [0]
+        brokers.answering.set(None)
+        brokers.answering = Future("another answer")
+        await simulation.kernel.sleep(1_000)
+        assert made == [0, 1]
+        channels.live({})
+        await simulation.kernel.sleep(1_000)
+
+    play(story)
+    assert made == [0, 1]
+
+
 def test_what_waits_for_a_broker_that_is_gone_is_dropped() -> None:
     async def story(simulation: Simulation, channels: BrokerChannels, brokers: Brokers) -> None:
         brokers.lost = 1000
         channels.live({1: ONE})
-        channels.send(1, request(0), brokers.told.append)
+        channels.send(Send.of(1, request(0)), brokers.told.append)
         await simulation.kernel.sleep(1_000_000)
         channels.live({})
-        channels.send(1, request(1), brokers.told.append)
+        channels.send(Send.of(1, request(1)), brokers.told.append)
         brokers.lost = 0
         channels.live({1: LiveBroker(1, 200, "h1", 9092)})
-        channels.send(1, request(2), brokers.told.append)
+        channels.send(Send.of(1, request(2)), brokers.told.append)
         await simulation.kernel.sleep(1_000_000)
 
     assert play(story).got == [(200, 2)]
@@ -141,7 +167,9 @@ def test_it_is_reported_which_roles_a_broker_takes_and_which_it_refuses_but_not_
         async with simulation.kernel.scope("reign") as scope:
             channels = BrokerChannels(simulation.kernel, scope, deliver)
             channels.live({1: ONE})
-            channels.send(1, LeaderAndIsrRequest(controller_id=1, controller_epoch=1, live_leaders=()), told.append)
+            channels.send(
+                Send.of(1, LeaderAndIsrRequest(controller_id=1, controller_epoch=1, live_leaders=())), told.append
+            )
             await simulation.kernel.sleep(1_000)
             scope.cancel("the story has ended")
 
@@ -157,11 +185,11 @@ def test_it_is_reported_which_roles_a_broker_takes_and_which_it_refuses_but_not_
 def test_deletions_are_reported_with_what_failed() -> None:
     async def story(simulation: Simulation, channels: BrokerChannels, brokers: Brokers) -> None:
         channels.live({1: ONE})
-        channels.send(1, request(0, delete=True), brokers.told.append)
+        channels.send(Send.of(1, request(0, delete=True)), brokers.told.append)
         await simulation.kernel.sleep(1_000)
         brokers.error = ErrorCode.KAFKA_STORAGE_ERROR
-        channels.send(1, request(1, delete=True), brokers.told.append)
-        channels.send(1, request(2, delete=False), brokers.told.append)
+        channels.send(Send.of(1, request(1, delete=True)), brokers.told.append)
+        channels.send(Send.of(1, request(2, delete=False)), brokers.told.append)
         await simulation.kernel.sleep(1_000)
 
     first, second = TopicPartition("t", 0), TopicPartition("t", 1)

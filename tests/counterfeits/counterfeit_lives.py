@@ -7,7 +7,7 @@ import msgspec
 from counterfeit import trial
 
 from controller.channels import BrokerChannels
-from controller.request_batch import ControlRequest
+from controller.request_batch import Send
 from controller.stimuli import Stimulus
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios.former_life import LateOrder
@@ -16,10 +16,9 @@ from rebalance_lab.wire.kafka.sentinels import NO_BROKER_EPOCH
 _send = BrokerChannels.send
 
 
-def _for_any_life(
-    self: BrokerChannels, broker_id: int, request: ControlRequest, answered: Callable[[Stimulus], None]
-) -> None:
-    _send(self, broker_id, msgspec.structs.replace(request, broker_epoch=NO_BROKER_EPOCH), answered)
+def _for_any_life(self: BrokerChannels, what: Send, answered: Callable[[Stimulus], None]) -> None:
+    request = msgspec.structs.replace(what.request, broker_epoch=NO_BROKER_EPOCH)
+    _send(self, Send.of(what.broker_id, request), answered)
 
 
 def late_order(seed: int, order: LateOrder) -> History:

@@ -19,7 +19,8 @@ def without_the_dead(self: Deletions, topic: str) -> list[Instruction]:
     cluster = self._cluster
     for partition, broker in cluster.replicas_in(cluster.partitions(topic), ReplicaState.DELETION_INELIGIBLE):
         if broker not in cluster.brokers:
-            cluster.replica_states[partition][broker] = ReplicaState.DELETION_SUCCESSFUL
+            states = cluster.replica_states[partition]
+            cluster.replica_states[partition] = {**states, broker: ReplicaState.DELETION_SUCCESSFUL}
     return _go_on(self, topic)
 
 

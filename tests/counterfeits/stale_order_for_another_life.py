@@ -8,7 +8,7 @@ import msgspec
 from counterfeit import Counterfeit, trial
 
 from controller.channels import BrokerChannels
-from controller.request_batch import ControlRequest
+from controller.request_batch import ControlRequest, Send
 from controller.stimuli import Stimulus
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.history.files import History
@@ -20,11 +20,9 @@ def by_the_first_epoch() -> Callable[..., None]:
     """Orders name the broker epoch under which this controller, or one before it, has known the broker first."""
     first: dict[int, int] = {}
 
-    def send(
-        self: BrokerChannels, broker_id: int, request: ControlRequest, answered: Callable[[Stimulus], None]
-    ) -> None:
-        epoch = first.setdefault(broker_id, request.broker_epoch)
-        _send(self, broker_id, msgspec.structs.replace(request, broker_epoch=epoch), answered)
+    def send(self: BrokerChannels, what: Send, answered: Callable[[Stimulus], None]) -> None:
+        epoch = first.setdefault(what.broker_id, what.request.broker_epoch)
+        _send(self, Send.of(what.broker_id, msgspec.structs.replace(what.request, broker_epoch=epoch)), answered)
 
     return send
 

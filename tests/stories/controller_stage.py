@@ -8,7 +8,7 @@ from controller.cluster import LiveBroker
 from controller.controller import Controller
 from controller.forms import ControllerForm
 from controller.leader_election import LeaderAndIsr
-from controller.request_batch import ControlRequest
+from controller.request_batch import ControlRequest, Send
 from controller.settings import ControllerSettings
 from controller.stimuli import (
     ReplicasDeleted,
@@ -40,7 +40,8 @@ class SentRequests:
     def live(self, brokers: Mapping[int, LiveBroker]) -> None:
         self.brokers = tuple(brokers)
 
-    def send(self, broker_id: int, request: ControlRequest, answered: Callable[[Stimulus], None]) -> None:
+    def send(self, what: Send, answered: Callable[[Stimulus], None]) -> None:
+        broker_id, request = what.broker_id, what.request
         self.sent.append((broker_id, request))
         if isinstance(request, StopReplicaRequest) and not self._silent:
             partitions = [

@@ -23,6 +23,10 @@ from rebalance_lab.world.zk.messages import Answer, AuthRefused, Connect, Refusa
 _log = logging.getLogger(__name__)
 
 
+#: Frames of together so many bytes do not wait for the end of the loop's turn.
+WRITE_BYTES = 1 << 16
+
+
 class LinkState(Enum):
     DIALING = "dialing"
     OPEN = "open"
@@ -79,6 +83,7 @@ class Link(asyncio.Protocol):
         self._security = security
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
+        self._outgoing_bytes = 0
         #: Requests that were sent and have no answer, in the order of the wire.
         self._asked: deque[Request] = deque()
         self._chunks: list[bytes] = []  # the first bytes of a frame that is not complete
@@ -116,7 +121,8 @@ class Link(asyncio.Protocol):
     # -- sending ----------------------------------------------------------------------------
 
     def to_server(self, message: ToServer) -> None:
-        """Send a request or a ping. All of one turn of the loop go out in one write."""
+        """Send a request or a ping. All of one turn of the loop go out in one write, but many bytes at once: the server
+        can begin with them."""
         if isinstance(message, Request):
             self._asked.append(message)
             self._send(codec.encode(message, self._security.acls))
@@ -127,10 +133,13 @@ class Link(asyncio.Protocol):
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing.append(frame)
+        self._outgoing_bytes += len(frame)
+        if self._outgoing_bytes >= WRITE_BYTES:
+            self._flush()
 
     def _flush(self) -> None:
-        frames, self._outgoing = self._outgoing, []
-        if self._transport is not None and self.state is not LinkState.CLOSED:
+        frames, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+        if frames and self._transport is not None and self.state is not LinkState.CLOSED:
             self._transport.write(b"".join(frames))
             self.sent_us = self._kernel.now_us()
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.drivers import AsyncioDriver
-from rebalance_lab.world.live.link import Link, LinkState
+from rebalance_lab.world.live.link import WRITE_BYTES, Link, LinkState
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.ports import SessionState, WatchKind
 from rebalance_lab.world.zk.codec import FRAME_LIMIT_BYTES, PING_FRAME
 from rebalance_lab.world.zk.connect_string import Server
-from rebalance_lab.world.zk.messages import HEARTBEAT, Connect, Connected, Fired, ToClient
+from rebalance_lab.world.zk.messages import HEARTBEAT, Connect, Connected, Fired, Operation, Request, ToClient
 
 
 class Call:
@@ -182,6 +182,20 @@ def test_frames_arrive_whole_however_they_are_cut(paths: list[str], draw: st.Dat
         *(Fired(WatchKind.CREATED, path) for path in paths),
     ]
     assert wired.owner.lost == []
+
+
+def test_many_bytes_are_written_before_the_turn_ends() -> None:
+    """The server begins with the first requests while the next ones are made."""
+    wired = Wired()
+    wired.link.data_received(accepted(4000))
+    large = Request(1, Operation.SET, "/a", data=bytes(WRITE_BYTES // 2), version=-1)
+    wired.link.to_server(large)
+    assert wired.transport.writes == []
+    wired.link.to_server(large)
+    assert [len(each) > WRITE_BYTES for each in wired.transport.writes] == [True]
+    wired.link.to_server(HEARTBEAT)
+    wired.turn()
+    assert wired.transport.writes[1:] == [PING_FRAME]
 
 
 @pytest.mark.parametrize("length", [-1, FRAME_LIMIT_BYTES + 1])
