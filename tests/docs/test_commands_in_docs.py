@@ -21,9 +21,12 @@ NAME = "rebalance-lab"
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Each command line of a page's code blocks that begins with the lab's name, with its comment."""
-    for block in re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE):
-        for line in block.replace("\\\n", " ").splitlines():
+    """Each command line of a page's code blocks, fenced or indented, that begins with the lab's name, with its
+    comment."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    fenced = re.findall(r"^```[a-z]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for block in [*fenced, *re.findall(rf"^    ({NAME} .*\n)", text, re.MULTILINE)]:
+        for line in block.splitlines():
             if line.removeprefix("$ ").startswith(f"{NAME} "):
                 yield line.removeprefix("$ ")
 
