@@ -155,6 +155,10 @@ class Cluster:
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         return self.topics[partition.topic].replicas[partition.partition]
 
+    def brokers_of(self, topic: str) -> set[int]:
+        """All that have a replica of the topic."""
+        return {broker for replicas in self.topics[topic].replicas.values() for broker in replicas}
+
     def assignment(self, partition: TopicPartition) -> Assignment:
         return self.topics[partition.topic].assignment(partition.partition)
 

@@ -39,19 +39,22 @@ class Deletions:
     def take_up(self, topics: Collection[str], *, at_failover: bool = False) -> list[Instruction]:
         """Take up requests to delete topics. Requests for topics that do not exist are dropped, and all if topics are
         not deleted here. But at failover a topic that does not exist may have settings left: its last controller died
-        after it had removed the rest. `go_on` begins with the others."""
-        wanted = {each for each in topics if self._enabled and each in self._cluster.topics}
-        self._cluster.deleting |= wanted
+        after it had removed the rest. `go_on` begins with the others, a new controller only once the brokers of all
+        their replicas are registered (`KafkaController.fetchTopicDeletionsInProgress`)."""
+        cluster = self._cluster
+        wanted = {each for each in topics if self._enabled and each in cluster.topics}
+        cluster.deleting |= wanted
         gone = sorted(set(topics) - wanted)
         if not self._enabled or not at_failover:
             return [DropDeletion(each) for each in gone]
+        self._waiting |= {each for each in wanted if not cluster.brokers.keys() >= cluster.brokers_of(each)}
         return [RemoveTopic(each) for each in gone if self._form.ends_deletions_without_topic]
 
     def came(self, brokers: Collection[int]) -> list[Instruction]:
         """Go on with topics that have replicas on brokers that came."""
         cluster = self._cluster
         for topic in cluster.deleting:
-            if any(broker in brokers for each in cluster.partitions(topic) for broker in cluster.replicas(each)):
+            if not cluster.brokers_of(topic).isdisjoint(brokers):
                 self._waiting.discard(topic)
         return self.go_on()
 

@@ -168,7 +168,7 @@ def without_replicas(
     remembers who has all its records, unless `empty_isr_allowed` (0.8.0 to 1.0, where unclean elections are allowed).
 
     If all of the ISR go at once, its last one stays. The original removes one replica after another, each with a leader
-    epoch of its own, in the order of a hash set (`ControllerContext.replicasOnBrokers`), and the last to go stays.
+    epoch of its own, in the order of a hash map (`ZkReplicaStateMachine.handleStateChanges`), and the last to go stays.
     """
     isr = tuple(each for each in current.isr if each not in gone)
     if not isr and not empty_isr_allowed:

@@ -420,6 +420,8 @@ class ControllerMachine:
         failed = {each for each, error in answered.errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR}
         failed &= set(self.cluster.states)
         self.cluster.failed[broker] = (known | failed).difference(answered.taken)
+        if not self.cluster.failed[broker]:
+            del self.cluster.failed[broker]
         return out + self._disk_failed(broker, failed - known) if failed - known else out
 
     @handle.register

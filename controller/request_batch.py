@@ -49,9 +49,9 @@ _SECURITY_PROTOCOL_PLAINTEXT = 0
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send `request` to a broker, after those sent to it before. `make`: makes it, when its turn comes: metadata of
-    many partitions must not hold up the leaderships that go out before it. Kafka, too, builds a request in the thread
-    that sends it (`RequestSendThread.doWork`)."""
+    """Send `request` to a broker, after those sent to it before. `make`: makes it, when its turn comes, so that
+    metadata of many partitions do not hold up the leaderships that go out before it. Kafka makes what a request holds
+    at once (`addUpdateMetadataRequestForBrokers`), and only groups and encodes it in the thread that sends it."""
 
     broker_id: int
     make: Callable[[], ControlRequest]
@@ -93,10 +93,11 @@ class RequestBatch:
         topics, alike = self.cluster.topics, dict[tuple[int, ...], list[TopicPartition]]()
         for each in partitions:
             alike.setdefault(topics[each.topic].replicas[each.partition], []).append(each)
-        for replicas, those in alike.items():  # a few, of many partitions
+        for replicas, those in alike.items():
             here = [each for each in replicas if each in brokers]
             for broker in here:
-                self._leaderships[broker] = dict.fromkeys(those, False) | self._leaderships.get(broker, {})
+                of_broker = self._leaderships.setdefault(broker, {})
+                of_broker.update(dict.fromkeys([each for each in those if each not in of_broker], False))
             if here:
                 self._metadata.update(dict.fromkeys(those))
         if self._metadata:
@@ -206,11 +207,16 @@ class RequestBatch:
         return Cluster(
             brokers=dict(cluster.brokers),
             shutting_down=set(cluster.shutting_down),
-            failed={each: set(failed) for each, failed in cluster.failed.items()},
+            failed=self._failed(),
             topics={each: cluster.topics[each] for each in dict.fromkeys(topic for topic, _ in self._metadata)},
             stored={each: cluster.stored[each] for each in self._metadata},
             deleting=set(cluster.deleting),
         )
+
+    def _failed(self) -> dict[int, set[TopicPartition]]:
+        """Of these partitions the replicas whose disk has failed."""
+        found = {each: {one for one in self._metadata if one in failed} for each, failed in self.cluster.failed.items()}
+        return {each: failed for each, failed in found.items() if failed}
 
     # -- StopReplica ------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ PARTITION_TRANSITIONS: dict[PartitionState, frozenset[PartitionState]] = {
     PartitionState.OFFLINE: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE, PartitionState.NON_EXISTENT}),
 }
 
-#: state -> the states it may change to. Kafka 0.8.2 and 1.1 have no change from OFFLINE to DELETION_INELIGIBLE.
+#: state -> the states it may change to. Kafka up to 2.2 has no change from OFFLINE to DELETION_INELIGIBLE.
 REPLICA_TRANSITIONS: dict[ReplicaState, frozenset[ReplicaState]] = {
     ReplicaState.NON_EXISTENT: frozenset({ReplicaState.NEW}),
     ReplicaState.NEW: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),

@@ -113,8 +113,8 @@ class PipelinedClient:
         return answers
 
     def begin_to_read(self, paths: Sequence[str]) -> Reading:
-        """Ask for many small znodes without a watch, by multi-reads (`ZooKeeper.multi_read`). Kafka reads each by a
-        request of its own."""
+        """Ask at once for many small znodes without a watch, by multi-reads (`ZooKeeper.multi_read`). Kafka reads each
+        by a request of its own."""
         return Reading(self, paths)
 
     # -- writes that many need --------------------------------------------------------------

@@ -58,6 +58,15 @@ def test_a_deletion_goes_on_when_a_broker_comes_back() -> None:
     assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
 
 
+def test_a_new_controller_begins_once_the_brokers_of_all_replicas_are_registered() -> None:
+    """`KafkaController.fetchTopicDeletionsInProgress`: a topic with a replica on a dead broker is ineligible."""
+    it, topics = machine(), {"t": Topic({0: (1, 2)})}
+    found = it.handle(Loaded([broker(1)], topics, {T0: stored(1, 1)}, deletions=["t"]))
+    assert [each for each in brief(found) if isinstance(each, tuple) and each[1] == "delete"] == []
+    found = it.handle(BrokersRead([broker(1), broker(2)]))
+    assert brief(found)[-2:] == [(1, "delete", [(0, -2, True)]), (2, "delete", [(0, -2, True)])]
+
+
 def test_what_a_broker_could_not_delete_is_tried_again_when_it_comes_back() -> None:
     it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1)})
     it.handle(DeletionsRead(["t"]))

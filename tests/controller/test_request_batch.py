@@ -9,6 +9,7 @@ from controller_machine import T0, T1, broker, stored
 
 from controller.cluster import Cluster, Topic
 from controller.request_batch import RequestBatch
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
 
@@ -102,3 +103,9 @@ def test_a_replica_that_is_new_stays_new_among_many() -> None:
             states = [state for topic in each.request.topic_states for state in topic.partition_states]
             found[each.broker_id] = [(state.partition_index, state.is_new) for state in states]
     assert found == {1: [(0, False)], 2: [(0, True), (1, False)]}
+
+
+def test_only_failed_replicas_of_its_partitions_are_kept_for_later() -> None:
+    it = batch()
+    it.cluster.failed = {1: {T0, TopicPartition("other", 0)}, 2: {TopicPartition("other", 0)}}
+    assert it._as_it_is().failed == {1: {T0}}
