@@ -78,7 +78,7 @@ def _epochs(history: History, found: list[Election]) -> list[Wrong]:
         before = before if epoch is None else epoch
     without = [each for each in found if each.raised is None and not _may_lack_one(history, each)]
     wrong += [
-        (f"broker {each.broker_id} became the controller without an epoch of its own", (each.created,))
+        (f"/controller was created for broker {each.broker_id}, and no epoch was raised for it", (each.created,))
         for each in without
     ]
     for each in found:

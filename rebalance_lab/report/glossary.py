@@ -103,6 +103,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: dict[Kind, EventWords]
     is_the: dict[Layer, Have] = {}
     due_from: Kind | None = None
+    deletion: str = ""
     znodes: tuple[ZnodeWords, ...] = ()
 
     @property
@@ -121,6 +122,8 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Why the event is normal by itself."""
         if event.kind is Kind.FAULT_BEGAN or (event.kind is Kind.FAULT_ENDED and event.of("fault") != "pause"):
             return kind_of(event).alone
+        if event.kind is Kind.DELETED and not event.of("with_session"):
+            return self.deletion
         return self.of(event.kind).alone
 
     def mark(self, event: Event) -> tuple[str, str, int] | None:
