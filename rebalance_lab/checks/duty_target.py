@@ -2,25 +2,37 @@
 
 The runner asks for a duty, kills the controller at one of its operations, and heals what it has broken. Then the
 cluster is to be as the duty wants it: the znodes that an inspector reads in a session of its own, what each broker
-tells clients, and the folders on each broker's disk. Applied once means: once a topic is as wanted, it stays so; and
-no state znode of the duty's topic is created or deleted twice.
+tells clients, and the folders on each broker's disk. Applied once means: once a topic is as wanted, it stays so; no
+state znode of the duty's topic is created or deleted twice; and none of a partition that is to be there is deleted.
 
-Witness: what was asked for, and the last look that differs; or the two writes.
+A successor does what it finds undone. So two things are asked of a controller that has not halted:
+
+- It does the duty itself. If it is killed DONE_WITHIN_US after it was asked, or later, a look before has found the
+  cluster as wanted.
+- A broker that shuts down in a controlled way leads nothing any more when its registration goes. Afterwards nothing
+  tells this from a crash.
+
+Witness: what was asked for, and the last look that differs, or the kill, or the registration that went; or the two
+writes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.faults import TOLERANCE_US, faults
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
 from rebalance_lab.checks.phases import before_closing
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.duties import FOLDERS_READ, LOOK, Target, duties_asked, numbers_in, target_of, texts_in
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, Kind, Layer, order
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import KILL
 from rebalance_lab.history.views import events_of
+from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.wire.cluster import read_assignment, read_configuration, read_state
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.paths import (
@@ -28,10 +40,20 @@ from rebalance_lab.wire.paths import (
     BROKER_TOPICS,
     DELETE_TOPICS,
     TOPIC_CONFIGS,
+    partition_of_state,
     partition_state_path,
     topic_config_path,
     topic_path,
 )
+
+#: The detail of REPORTED of a broker whose controller carries out nothing more (`broker.halting`).
+_HALTS = "halts"
+
+#: A duty that asks a broker to shut down.
+_SHUTDOWN = "controlled-shutdown"
+
+#: A controller that nothing holds up does a duty in a second or two, and in a session timeout more if a broker fails.
+DONE_WITHIN_US = 15_000_000
 
 #: What of `/admin` stays: all others of its children are requests that the controller has not done.
 _STAYS = DELETE_TOPICS.rpartition("/")[2]
@@ -45,7 +67,7 @@ class Difference(NamedTuple):
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, differences from the target, and writes that repeat one; `topics` and `brokers` that were
+    """Measures: `count`, differences from the target, and what went wrong on the way; `topics` and `brokers` that were
     looked at."""
     asked = duties_asked(history)[0]
     target = target_of(asked)
@@ -53,9 +75,10 @@ def judge(history: History) -> Finding:
     if look is None or not folders:
         return unknown(history, "nobody has looked at the cluster after the duty")
     found = list(differences(target, look, folders))
-    repeated = list(_repeated(history, asked, target))
+    wrong = [*_left_to_others(history, asked, target), *_led_to_the_end(history, asked, target)]
+    wrong += _repeated(history, asked, target)
     measures = {
-        "count": len(found) + len(repeated),
+        "count": len(found) + len(wrong),
         "topics": len(target.topics),
         "brokers": len(target.brokers),
     }
@@ -63,8 +86,8 @@ def judge(history: History) -> Finding:
         first = found[0]
         shown = look if first.broker is None else folders[first.broker]
         return violated(f"{asked.of('duty')}: {first.why}", (asked.id, shown.id), measures)
-    if repeated:
-        why, before, after = repeated[0]
+    if wrong:
+        why, before, after = wrong[0]
         return violated(f"{asked.of('duty')}: {why}", (before.id, after.id), measures)
     return not_violated(history, f"{asked.of('duty')} is done, once, wherever one looks", measures)
 
@@ -215,10 +238,79 @@ def _told_of(
         yield f"{broker} tells clients of the replicas {list(its_replicas)} of {topic}-{number}"
 
 
+# -- on the way -----------------------------------------------------------------------------------
+
+#: What went wrong, and the events that show it.
+_Wrong = tuple[str, Event, Event]
+
+
+def _halted_us(history: History, asked: Event) -> float:
+    """When the controller that was asked halted; infinite if it did not."""
+    halts = [each for each in events_of(history, REPORTED) if each.of("event") == _HALTS and each.at_us >= asked.at_us]
+    return min((each.at_us for each in halts if each.actor == asked.of("target")), default=math.inf)
+
+
+def _left_to_others(history: History, asked: Event, target: Target) -> Iterator[_Wrong]:
+    """The kill of the controller that was asked, if it had the time to do its duty, and had not."""
+    kills = [each for each in faults(history) if each.began.of("fault") == KILL and order(each.began) > order(asked)]
+    kill = next((each.began for each in kills if each.began.of("target") == asked.of("target")), None)
+    if kill is None or kill.at_us - asked.at_us < DONE_WITHIN_US or _halted_us(history, asked) <= kill.at_us:
+        return
+    if not any(_is_done(target, *seen) for seen in _seen_between(history, asked, kill)):
+        lived = seconds(kill.at_us - asked.at_us)
+        yield f"{asked.of('target')} had {lived} for it, and was killed before it was done", asked, kill
+
+
+def _seen_between(history: History, asked: Event, end: Event) -> Iterator[tuple[Event, dict[str, Event]]]:
+    """Each look, with the folders that were listed after it, and before the next one."""
+    look, folders = None, dict[str, Event]()
+    for event in events_of(history, Kind.OK, FOLDERS_READ):
+        if not order(asked) < order(event) < order(end):
+            continue
+        if event.kind is FOLDERS_READ:
+            folders[str(event.member)] = event
+        elif event.of("op") == LOOK:
+            if look is not None:
+                yield look, folders
+            look, folders = event, {}
+    if look is not None:
+        yield look, folders
+
+
+def _is_done(target: Target, look: Event, folders: Mapping[str, Event]) -> bool:
+    listed = {f"b{broker}" for broker in target.brokers} <= set(folders)
+    return listed and next(differences(target, look, folders), None) is None
+
+
+def _led_to_the_end(history: History, asked: Event, target: Target) -> Iterator[_Wrong]:
+    """The end of the registration of a broker that was to shut down, and led."""
+    if asked.of("duty") != _SHUTDOWN:
+        return
+    halted_us = _halted_us(history, asked)
+    leaders: dict[str, Event] = {}
+    for event in events_of(history, Kind.CREATED, Kind.CHANGED, Kind.DELETED):
+        path = str(event.of("path"))
+        if event.kind is not Kind.DELETED and partition_of_state(path) is not None:
+            leaders[path] = event
+        number = path.removeprefix(f"{BROKER_IDS}/")
+        went = event.kind is Kind.DELETED and number != path and event.at_us >= asked.at_us - TOLERANCE_US
+        if (
+            not went
+            or not before_closing(history, event)
+            or int(number) in target.brokers
+            or halted_us <= event.at_us + TOLERANCE_US
+        ):
+            continue
+        for state_path, state in leaders.items():
+            topic, partition = partition_of_state(state_path) or ("", -1)
+            if read_state(topic, partition, str(state.of("data")).encode()).leader == int(number):
+                yield f"b{number} went, and was the leader of {topic}-{partition}", state, event
+
+
 # -- once -----------------------------------------------------------------------------------------
 
 
-def _repeated(history: History, asked: Event, target: Target) -> Iterator[tuple[str, Event, Event]]:
+def _repeated(history: History, asked: Event, target: Target) -> Iterator[_Wrong]:
     """What was done twice, or undone, since the duty was asked for: the first write and the one that repeats it."""
     topic = target.topic
     if topic is None:
@@ -236,6 +328,9 @@ def _repeated(history: History, asked: Event, target: Target) -> Iterator[tuple[
                 done = event
             elif not reached and done is not None:
                 yield f"{topic} was as wanted, and was changed again", done, event
+        state = partition_of_state(path)
+        if event.kind is Kind.DELETED and state is not None and state[1] in (wanted or ()):
+            yield f"the state of {topic}-{state[1]} was deleted, and the partition is to stay", asked, event
         if event.kind is not Kind.CHANGED:
             before = seen.setdefault((event.kind, path), event)
             if before is not event:

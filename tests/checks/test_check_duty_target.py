@@ -12,6 +12,7 @@ from history_story import Story
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.duties import DUTY, FOLDERS_READ, LOOK, Target
 from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.writes import REPORTED
 
 TOPIC = "/brokers/topics/t"
 STATE = f"{TOPIC}/partitions/0/state"
@@ -232,13 +233,124 @@ def test_a_topic_that_came_back_for_a_moment() -> None:
     assert finding.measures["count"] == 2  # it was deleted twice, too
 
 
-def test_a_state_that_is_created_twice() -> None:
+def test_a_state_that_is_deleted_and_created_anew() -> None:
+    """For a moment nobody knows who is in sync."""
     story, _, _ = created()
-    story.znode(120, STATE, kind=Kind.DELETED)
-    again = story.znode(121, STATE, state(1, 1, 2))
+    gone = story.znode(120, STATE, kind=Kind.DELETED)
+    story.znode(121, STATE, state(1, 1, 2))
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (story.asked, gone))
+    assert finding.why == "create-topic: the state of t-0 was deleted, and the partition is to stay"
+    assert finding.measures["count"] == 2  # it was created twice, too
+
+
+def test_a_state_that_is_deleted_twice() -> None:
+    story = deleted()
+    story.znode(111, STATE, state(1, 1, 2))
+    again = story.znode(112, STATE, kind=Kind.DELETED)
     finding = story.found()
     assert (finding.outcome, finding.witness[1]) == (Outcome.VIOLATED, again)
-    assert finding.why == f"create-topic: {STATE} was created twice"
+    assert finding.why == f"delete-topic: {STATE} was deleted twice"
+
+
+def by_the_next(killed_ms: int, *, done_ms: int = 0, folders: int = 2, halts: str = "", target: str = "b1") -> Finding:
+    """Broker 1 was asked at 100 ms. The topic is as wanted in a look at `done_ms`, if that is given, and after which so
+    many folders were listed, and in the end. `halts`: who halts, a moment before the kill."""
+    story = Duties()
+    story.znode(110, TOPIC, assignment(1, 2))
+    story.znode(112, STATE, state(1, 1, 2))
+    story.look(130, seen_with("children", "/admin/delete_topics", value=["t"]))
+    for broker in (1, 2):
+        story.folders(131, broker, "t-0")
+    if done_ms:
+        story.look(done_ms, SEEN)
+        for broker in range(1, folders + 1):
+            story.folders(done_ms + 1, broker, "t-0")
+    if halts:
+        story.add(killed_ms - 1, halts, REPORTED, detail={"event": "halts", "number": 3})
+    story.killed(killed_ms, target)
+    story.look(killed_ms + 100, SEEN)
+    for broker in (1, 2):
+        story.folders(killed_ms + 101, broker, "t-0")
+    story.rest(killed_ms + 200)
+    return CHECKS["duty_target"].judge(story.history())
+
+
+def test_what_only_a_successor_does() -> None:
+    finding = by_the_next(15_100)
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why == "create-topic: b1 had 15.000 s for it, and was killed before it was done"
+    assert [each[0] for each in finding.witness] == ["runner", "runner"]
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        by_the_next(15_099),  # it had too little time
+        by_the_next(20_000, halts="b1"),
+        by_the_next(20_000, done_ms=19_000),
+        by_the_next(20_000, target="b2"),
+    ],
+)
+def test_what_the_controller_does_itself_or_could_not_do(finding: Finding) -> None:
+    assert finding.outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        by_the_next(20_000, done_ms=20_001),
+        by_the_next(20_000, done_ms=19_000, folders=1),
+        by_the_next(20_000, halts="b2"),
+    ],
+)
+def test_a_look_after_the_kill_or_of_some_disks_or_the_halt_of_another_do_not_count(finding: Finding) -> None:
+    assert finding.outcome is Outcome.VIOLATED
+
+
+def shut_down(leader: int, *, duty: str = "controlled-shutdown", halts_ms: int = 0, moved_ms: int = 0) -> Finding:
+    """Broker 2 goes at 150 ms, which leads t-0 if `leader` is 2, until `moved_ms` if that is given."""
+    target = Target(brokers=(1,), topics={"t": {0: (1, 2)}})
+    story = Duties(target, duty)
+    story.znode(50, STATE, state(leader, 1, 2))
+    if halts_ms:
+        story.add(halts_ms, "b1", REPORTED, detail={"event": "halts", "number": 3})
+    if moved_ms:
+        story.znode(moved_ms, STATE, state(1, 1), Kind.CHANGED)
+    story.znode(150, "/brokers/ids/2", kind=Kind.DELETED)
+    seen = deepcopy(SEEN)
+    seen["children"]["/brokers/ids"] = ["1"]
+    seen["data"][STATE] = state(1, 1)
+    seen["metadata"] = {"1": {"brokers": [1], "topics": {"t": {"0": [1, [1, 2], [1]]}}}}
+    story.look(200, seen)
+    story.folders(201, 1, "t-0")
+    return story.found()
+
+
+def test_a_broker_that_leads_until_it_is_gone_has_crashed() -> None:
+    finding = shut_down(2)
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why == "controlled-shutdown: b2 went, and was the leader of t-0"
+    assert shut_down(2, moved_ms=160).outcome is Outcome.VIOLATED
+    assert shut_down(2, halts_ms=155).outcome is Outcome.VIOLATED
+
+
+def test_a_broker_that_leads_nothing_when_it_goes() -> None:
+    assert shut_down(1).outcome is Outcome.CLEAN
+    assert shut_down(2, moved_ms=140).outcome is Outcome.CLEAN
+
+
+def test_the_last_broker_of_a_cluster_that_is_taken_down_leads_to_its_end() -> None:
+    story = Duties(Target(brokers=(1,), topics={"t": {0: (1, 2)}}), "controlled-shutdown")
+    story.znode(50, STATE, state(2, 1, 2))
+    story.phase(140, "closing")
+    story.znode(150, "/brokers/ids/2", kind=Kind.DELETED)
+    assert "b2 went" not in story.found().why
+
+
+def test_a_broker_may_lead_to_its_end_if_it_fails_or_if_the_controller_has_halted() -> None:
+    assert shut_down(2, duty="broker-fails").outcome is Outcome.CLEAN
+    assert shut_down(2, halts_ms=120).outcome is Outcome.CLEAN
 
 
 def test_what_other_topics_do_counts_for_nothing() -> None:
