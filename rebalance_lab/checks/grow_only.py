@@ -9,7 +9,8 @@ a larger one; within a partition offsets rise; and what was acknowledged is read
 A number of partitions explains nothing before the topic has it, nor long after it has grown: clients ask for it again
 after `metadata_max_age_ms`. In what is read, the records of a key rise in each partition, and a record is there twice
 only if the client could not know whether it had been written. While nothing is reassigned, partitions keep the replicas
-that they were given.
+that they were given, and a new partition has as many as partition 0
+(`AdminZkClient.createNewPartitionsAssignment`, Kafka 3.9.1).
 
 Witness: the request and its answer, or the znode; or two acknowledgements, or one and the read.
 """
@@ -58,6 +59,7 @@ def judge(history: History) -> Finding:
     wrong = [
         *_resizes(history, written, counts),
         *_replaced(written, assignments),
+        *_too_few(written, assignments),
         *(found for key, its in by_key.items() for found in _moves(key, its, sizes)),
         *_not_read(acknowledged, read),
         *_read_twice(history, acknowledged, read),
@@ -118,6 +120,16 @@ def _replaced(written: Sequence[Event], assignments: Sequence[TopicAssignment]) 
             now = after.replicas.get(partition, replicas)
             if now != replicas:
                 yield f"partition {partition} had the replicas {list(replicas)}, and then {list(now)}", first, event
+
+
+def _too_few(written: Sequence[Event], assignments: Sequence[TopicAssignment]) -> Iterator[Wrong]:
+    """Writes that add a partition with another number of replicas than partition 0 has."""
+    for (first, before), (event, after) in pairwise(zip(written, assignments, strict=True)):
+        wanted = len(before.replicas[0])
+        for partition, replicas in after.replicas.items():
+            if partition not in before.replicas and len(set(replicas)) != wanted:
+                what = f"partition {partition} was added with the replicas {list(replicas)}"
+                yield f"{what}, and partition 0 has {wanted}", first, event
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,11 @@ class Keyed(Story):
                 detail = {"fault": "resize", "target": "k1", "of": began[1], "proof": "answers"}
                 self.add(16, "runner", kind, detail=detail)
 
-    def has(self, ms: int, partitions: int) -> EventId:
+    def has(self, ms: int, partitions: int, last: Sequence[int] = (1,)) -> EventId:
+        """`last`: the replicas of the last partition."""
         self._zxid += 1
-        data = json.dumps({"version": 1, "partitions": {str(each): [1] for each in range(partitions)}})
+        replicas = {str(each): [1] for each in range(partitions - 1)} | {str(partitions - 1): list(last)}
+        data = json.dumps({"version": 1, "partitions": replicas})
         kind = Kind.CREATED if self._zxid == 1 else Kind.CHANGED
         return self.add(ms, "zookeeper", kind, detail={"path": "/brokers/topics/t", "data": data}, zxid=self._zxid)
 
@@ -64,6 +66,18 @@ class Keyed(Story):
 
 def test_where_the_keys_are() -> None:
     assert [partition_for(key, count) for count in (2, 3) for key in (b"k1", b"k5")] == [1, 0, 2, 0]
+
+
+@pytest.mark.parametrize("last", [(), (1, 2), (2, 1, 3)])
+def test_a_new_partition_with_another_number_of_replicas(last: tuple[int, ...]) -> None:
+    story = Keyed()
+    story.wrote(20, 1, "k1", 1, 0)
+    story.resize(30, 3)
+    grown = story.has(32, 3, last)
+    story.wrote(40, 3, "k1", 2, 0)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (story.first, grown))
+    assert finding.why == f"partition 2 was added with the replicas {list(last)}, and partition 0 has 1"
 
 
 def test_growth_moves_one_key_and_shrinking_is_refused() -> None:
