@@ -1,4 +1,5 @@
-"""Why a whole trial proves nothing: a loss that no fault explains, or a history that contradicts itself.
+"""Why a whole trial proves nothing: a loss that no fault explains, a clock that was set, or a history that contradicts
+itself.
 
 *Disturbances* are connections and sessions that members of a live trial lost although no fault of the trial explains
 it. A machine that is too busy stops a member, or the server, for seconds. A connection breaks, a session ends, and what
@@ -6,12 +7,16 @@ follows looks like the result of a cut or an expiry. When the stall began is not
 records nothing until it wakes), so no part of the trial is evidence. A loss in the phase `closing` does not matter: no
 check looks there. A simulated machine is never too busy.
 
+*A clock that was set*: in a live trial the registry's events have the server's wall clock, the others the monotonic
+one. Where the wall clock moves by more than STEP_US against it, somebody has set it, or the machine was suspended. The
+runner then takes new events for old ones, or waits for times that have gone.
+
 *Incoherence*: three things are reported twice. A process that a fault stopped records nothing (`faults.Fault.moved`).
 The period of work is a parameter of the trial, and each member reports it when it starts; effect runs depend on it. A
 rest that the runner reports follows from the events before it. Where the two reports differ, one of them is wrong, and
 nothing shows which.
 
-In both cases every finding is unknown: the trial proves neither an anomaly nor its absence.
+In each case every finding is unknown: the trial proves neither an anomaly nor its absence.
 """
 
 from __future__ import annotations
@@ -29,6 +34,9 @@ from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import work_period_ms
 from rebalance_lab.history.rest import BEARING_ON_GROUP, RestTracker
 from rebalance_lab.history.views import actor_by_session, events_of, once
+
+#: NTP moves a clock by less than this in the time of a trial: at most half a millisecond a second.
+STEP_US = 50_000
 
 
 @once
@@ -82,9 +90,9 @@ def _connected_anew(history: History, fault: Fault, loss: Event, actor: str) -> 
 
 
 def doubted(history: History, findings: Mapping[str, Finding]) -> dict[str, Finding]:
-    """The findings, by name: all unknown if something disturbed the trial, or if the history contradicts itself
-    (`incoherence`)."""
-    doubt = _loss(history) or incoherence(history)
+    """The findings, by name: all unknown if something disturbed the trial, if the clock was set, or if the history
+    contradicts itself (`incoherence`)."""
+    doubt = _loss(history) or _step(history) or incoherence(history)
     return {
         name: finding if doubt is None or finding.outcome is Outcome.UNKNOWN else _doubted(finding, doubt)
         for name, finding in findings.items()
@@ -101,6 +109,15 @@ def _loss(history: History) -> str | None:
     else:
         what = f"{event.actor} lost its {'connection' if event.kind is Kind.DISCONNECTED else 'session'}"
     return f"{what} ({event.actor}/{event.n}), and no fault explains it"
+
+
+def _step(history: History) -> str | None:
+    """By how much the wall clock was set, in words."""
+    drift_us = abs(history.trial.wall_drift_us)
+    if history.trial.world == "simulated" or drift_us <= STEP_US:
+        return None
+    moved = f"it moved by {seconds(drift_us)} against the monotonic clock"
+    return f"the wall clock was set, or the machine was suspended: {moved}"
 
 
 def _doubted(finding: Finding, doubt: str) -> Finding:

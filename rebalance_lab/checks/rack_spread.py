@@ -71,7 +71,7 @@ def mistake(topic: Placed) -> str | None:
         possible = min(len(replicas), len(racks))
         if len(used) < possible:
             return (
-                f"partition {partition} has its replicas {list(replicas)} in {len(used)} racks, {possible} are possible"
+                f"partition {partition} has its replicas {list(replicas)} on {len(used)} of {possible} possible racks"
             )
     led = Counter(dict.fromkeys(topic.brokers, 0))
     led.update(replicas[0] for replicas in topic.replicas)

@@ -48,7 +48,7 @@ def test_two_replicas_in_one_rack() -> None:
     wrong = story.topic([1, 2, 3], [5, 6, 3])
     finding = story.judged()
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (wrong,))
-    assert finding.why == "topic t: partition 1 has its replicas [5, 6, 3] in 2 racks, 3 are possible"
+    assert finding.why == "topic t: partition 1 has its replicas [5, 6, 3] on 2 of 3 possible racks"
 
 
 def test_more_replicas_than_racks_leave_no_rack_out() -> None:
@@ -57,7 +57,7 @@ def test_more_replicas_than_racks_leave_no_rack_out() -> None:
     assert story.judged().outcome is Outcome.CLEAN
     story = Placements(("a", "a", "b", "b", "a", "a"))
     story.topic([1, 3, 2], [5, 6, 1])
-    assert story.judged().why == "topic t: partition 1 has its replicas [5, 6, 1] in 1 racks, 2 are possible"
+    assert story.judged().why == "topic t: partition 1 has its replicas [5, 6, 1] on 1 of 2 possible racks"
 
 
 def test_a_broker_that_leads_more_than_others() -> None:

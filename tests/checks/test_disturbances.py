@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from history_story import Story
+from msgspec.structs import replace
 
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.disturbances import disturbance
@@ -298,3 +299,21 @@ def test_a_connection_that_another_member_made_later_does_not_count() -> None:
     lost(story, 400)
     story.rest(5000)
     assert disturbance(story.history()) is None
+
+
+@pytest.mark.parametrize(
+    ("world", "drift_us", "expected"),
+    [
+        ("processes", 50_000, Outcome.VIOLATED),
+        ("processes", 50_001, Outcome.UNKNOWN),
+        ("containers", -35_000_000, Outcome.UNKNOWN),
+        ("simulated", 60_000, Outcome.VIOLATED),
+    ],
+)
+def test_a_wall_clock_that_was_set_makes_everything_unknown(world: str, drift_us: int, expected: Outcome) -> None:
+    story = overlapping(world)
+    story.rest(5000)
+    history = story.history()
+    finding = judge(replace(history, trial=replace(history.trial, wall_drift_us=drift_us)))["belief_overlap"]
+    assert finding.outcome is expected
+    assert ("the wall clock was set, or the machine was suspended" in finding.why) is (expected is Outcome.UNKNOWN)
