@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL, PAUSE, RESTART
+from rebalance_lab.history.intervals import CUT, KILL, PAUSE, RESTART
 from rebalance_lab.history.views import events_of, grouped, once
 
 #: Registry events carry the server's wall clock in ms, mapped by a measured offset: across layers, two moments closer
@@ -21,6 +21,11 @@ TOLERANCE_US = 2_000
 LIVE_STOPPED_WITHIN_US = 100_000
 
 
+#: Docker takes a network away from a container, or gives it back, within this time of FAULT_BEGAN or FAULT_ENDED. A
+#: proxy does so at once.
+CUT_WITHIN_US = 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One fault of a trial with its proof of effect.
@@ -30,7 +35,8 @@ class Fault:
     `must_survive`, before the first CONNECTED of it since the fault began. `moved`: an event that contradicts the
     proof, because a killed or paused process recorded it more than 2 ms after the proof, or longer after FAULT_BEGAN
     than a signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US live), and before the pause ended or the process was
-    started again; the first such.
+    started again; the first such. Of a node that is cut off from ZooKeeper: that it connected, more than CUT_WITHIN_US
+    after FAULT_BEGAN, and as much before FAULT_ENDED.
     """
 
     began: Event
@@ -57,7 +63,10 @@ class Fault:
         if self.lost is not None:
             return f"{name}: session {self.lost.session} did not survive it"
         if self.moved is not None:
-            return f"{name} stopped nothing: {self.moved.actor} recorded event {self.moved.n} during it"
+            who, n = self.moved.id
+            if self.began.of("fault") == CUT:
+                return f"{name} cut nothing off: {who} connected during it ({who}/{n})"
+            return f"{name} stopped nothing: {who} recorded event {n} during it"
         return None
 
 
@@ -122,8 +131,20 @@ def _lost(history: History, began: Event) -> Event | None:
     return first if first is not None and first.kind is Kind.SESSION_CLOSED else None
 
 
+def _connected(history: History, began: Event, ended: Event | None) -> Event | None:
+    """A connection to ZooKeeper during a cut, be it of one direction only."""
+    until_us = math.inf if ended is None else ended.at_us - CUT_WITHIN_US
+    for event in events_of(history, Kind.CONNECTED):
+        if event.actor == began.of("target") and began.at_us + CUT_WITHIN_US < event.at_us < until_us:
+            return event
+    return None
+
+
 def _moved(history: History, began: Event, bit: Event | None, ended: Event | None) -> Event | None:
-    """The first event that a killed or paused process recorded after it was, or should have been, dead or stopped."""
+    """The first event that a killed or paused process recorded after it was, or should have been, dead or stopped; or
+    the first connection of one that was cut off."""
+    if bit is not None and began.of("fault") == CUT:
+        return _connected(history, began, ended)
     if bit is None or began.of("fault") not in (KILL, PAUSE):
         return None
     own = events_by_actor(history).get(str(began.of("target")), [])

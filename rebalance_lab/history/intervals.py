@@ -39,6 +39,8 @@ KILL = "kill"
 #: The process of a killed actor is started again.
 RESTART = "restart"
 PAUSE = "pause"
+#: A node loses its way to ZooKeeper, in one direction or in both.
+CUT = "cut"
 
 #: Period of WORKED reports if the trial's parameters do not give it.
 WORK_PERIOD_MS = 50

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from group_story import GroupStory
+from history_story import Story
 
 from rebalance_lab.checks.disturbances import incoherence
 from rebalance_lab.history.events import Kind
@@ -115,3 +116,22 @@ def test_one_that_is_dead_contradicts_nothing() -> None:
     story.killed(2_000, "m1")
     story.member(2_000, "m1", Kind.WORKED, topic="t", partition=0)
     assert contradiction(story) is None
+
+
+@pytest.mark.parametrize(
+    ("actor", "ms", "contradicts"),
+    [("m1", 2000, False), ("m1", 2000.001, True), ("m1", 7999, True), ("m1", 8000, False), ("m2", 5000, False)],
+)
+def test_a_node_that_is_cut_off_connects_to_no_server(actor: str, ms: float, *, contradicts: bool) -> None:
+    """Docker needs a moment to take a network away, and to give it back."""
+    story = Story(world="containers")
+    story.started(0, "m1")
+    began = story.fault(1000, "cut", "m1")
+    story.add(ms, actor, Kind.CONNECTED, session="0x4")
+    story.bit(9000, "cut", "m1", began)
+    story.ended(9000, "cut", "m1", began)
+    n = 1 if actor == "m1" else 0
+    expected = (
+        f"cut of m1 (runner/0) cut nothing off: {actor} connected during it ({actor}/{n})" if contradicts else None
+    )
+    assert incoherence(story.history()) == expected
