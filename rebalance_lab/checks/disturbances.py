@@ -11,10 +11,10 @@ check looks there. A simulated machine is never too busy.
 one. Where the wall clock moves by more than STEP_US against it, somebody has set it, or the machine was suspended. The
 runner then takes new events for old ones, or waits for times that have gone.
 
-*Incoherence*: three things are reported twice. A process that a fault stopped records nothing (`faults.Fault.moved`).
-The period of work is a parameter of the trial, and each member reports it when it starts; effect runs depend on it. A
-rest that the runner reports follows from the events before it. Where the two reports differ, one of them is wrong, and
-nothing shows which.
+*Incoherence*: four things are reported twice. A process that a fault stopped records nothing, and a node that is cut
+off from ZooKeeper connects to no server (`faults.Fault.moved`). The period of work is a parameter of the trial, and
+each member reports it when it starts; effect runs depend on it. A rest that the runner reports follows from the events
+before it. Where the two reports differ, one of them is wrong, and nothing shows which.
 
 In each case every finding is unknown: the trial proves neither an anomaly nor its absence.
 """
