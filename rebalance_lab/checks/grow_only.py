@@ -59,7 +59,6 @@ def judge(history: History) -> Finding:
     wrong = [
         *_resizes(history, written, counts),
         *_replaced(written, assignments),
-        *_too_few(written, assignments),
         *(found for key, its in by_key.items() for found in _moves(key, its, sizes)),
         *_not_read(acknowledged, read),
         *_read_twice(history, acknowledged, read),
@@ -112,7 +111,8 @@ def _meanwhile(
 
 
 def _replaced(written: Sequence[Event], assignments: Sequence[TopicAssignment]) -> Iterator[Wrong]:
-    """Writes that give a partition other replicas, if nothing is reassigned in the trial."""
+    """Writes that give a partition other replicas, or a new one another number of them than partition 0 has, if nothing
+    is reassigned in the trial."""
     if any(each.adding_replicas or each.removing_replicas for each in assignments):
         return
     for (first, before), (event, after) in pairwise(zip(written, assignments, strict=True)):
@@ -120,11 +120,6 @@ def _replaced(written: Sequence[Event], assignments: Sequence[TopicAssignment]) 
             now = after.replicas.get(partition, replicas)
             if now != replicas:
                 yield f"partition {partition} had the replicas {list(replicas)}, and then {list(now)}", first, event
-
-
-def _too_few(written: Sequence[Event], assignments: Sequence[TopicAssignment]) -> Iterator[Wrong]:
-    """Writes that add a partition with another number of replicas than partition 0 has."""
-    for (first, before), (event, after) in pairwise(zip(written, assignments, strict=True)):
         wanted = len(before.replicas[0])
         for partition, replicas in after.replicas.items():
             if partition not in before.replicas and len(set(replicas)) != wanted:

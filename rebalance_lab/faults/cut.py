@@ -10,13 +10,13 @@ the registry proves a longer cut.
 from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
+from rebalance_lab.history import intervals
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.history.intervals import CUT as KIND
 from rebalance_lab.kernel import Flag
 from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 CUT = FaultKind(
-    name=KIND,
+    name=intervals.CUT,
     noun="cut",
     suffers="is cut off from ZooKeeper",
     many="are cut off",
